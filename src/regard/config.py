@@ -1,0 +1,246 @@
+"""A run's settings: frozen dataclasses, read from TOML and written to it, changed by dotted overrides.
+
+One class a table of the file, one source for each default; a field's `help` is what the command line shows.
+Nothing here is evaluated, and no key can name code.
+"""
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from regard.errors import ConfigError, did_you_mean
+
+Table = TypeVar("Table")
+
+
+def option(default: Any, help: str) -> Any:
+    """Declare a field of a table: its default and the sentence that explains it."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What is read, and how strictly."""
+
+    train: tuple[str, ...] = option((), "training files: two aligned text files, or one or more of any known format")
+    valid: tuple[str, ...] = option((), "validation files; without them a part of the training data is held out")
+    source: str = option("", "language code or column of the source, where a file holds several")
+    target: str = option("", "language code or column of the target, where a file holds several")
+    hold_out: int = option(0, "how many pairs to hold out without validation files; 0 chooses 1 %, 100 to 2,000")
+    on_bad: str = option("stop", "stop when more than 1 % of the pairs are bad, or keep-going")
+    max_length: int = option(256, "longest sentence in tokens; a longer one is a bad pair")
+    max_ratio: float = option(9.0, "largest ratio of the two sides' lengths in characters")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """How text becomes tokens."""
+
+    kind: str = option("bpe", "bpe (byte-level), unigram, wordpiece, characters, bytes or words")
+    vocab_size: int = option(0, "number of tokens; 0 chooses by the size of the corpus")
+    shared: bool = option(True, "one vocabulary for source and target")
+    vectors: str = option("", "word vectors in word2vec's text format for the embedding (kind words)")
+    freeze_vectors: bool = option(False, "keep given vectors as they are")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How long, how fast, and what is kept."""
+
+    steps: int = option(0, "stop after so many updates; 0 for no such limit")
+    epochs: int = option(0, "stop after so many passes over the data; 0 for no such limit")
+    minutes: float = option(0.0, "stop after so many minutes; 0 for no such limit")
+    batch_tokens: int = option(4096, "padded tokens of the longer side in a batch")
+    accumulate: int = option(1, "batches whose gradients are added up before an update")
+    learning_rate: float = option(0.003, "the schedule's peak")
+    schedule: str = option("inverse-sqrt", "inverse-sqrt, cosine, linear or constant")
+    warmup: int = option(1000, "updates over which the rate rises to its peak")
+    beta1: float = option(0.9, "Adam's decay of the mean")
+    beta2: float = option(0.98, "Adam's decay of the square")
+    epsilon: float = option(1e-9, "Adam's epsilon")
+    weight_decay: float = option(0.0, "decoupled weight decay of matrices")
+    clip: float = option(1.0, "largest norm of the gradient; 0 for none")
+    label_smoothing: float = option(0.1, "share of the target's probability spread over the vocabulary")
+    validate_every: int = option(0, "updates between validations; 0 for once an epoch, at least 200")
+    validate_decoded: int = option(200, "how many validation sentences are decoded and scored; 0 for none, -1 for all")
+    save_every_steps: int = option(0, "updates between saves beside those at validations; 0 for none")
+    save_every_minutes: float = option(10.0, "minutes between saves beside those at validations; 0 for none")
+    patience: int = option(0, "stop after so many validations without a better loss; 0 for never")
+    keep: int = option(5, "how many of the newest checkpoints stay (the best stays too)")
+    average: int = option(0, "average the weights of the last so many validations at the end; 0 for none")
+    ema: float = option(0.0, "decay of the moving average of the weights; 0 for none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodingConfig:
+    """How output is searched for."""
+
+    beam: int = option(5, "hypotheses kept a sentence; 1 is greedy search")
+    length_penalty: float = option(1.0, "exponent of the length that divides a hypothesis's log-probability")
+    n_best: int = option(1, "hypotheses returned a sentence")
+    max_length: int = option(0, "most tokens written; 0 chooses by the length of the input")
+    min_length: int = option(0, "fewest tokens before the end token")
+    sample: bool = option(False, "draw tokens at random instead of searching")
+    temperature: float = option(1.0, "divides the logits before sampling")
+    top_k: int = option(0, "sample among so many likeliest tokens; 0 for all")
+    top_p: float = option(1.0, "sample among the likeliest tokens that hold this much probability")
+    no_repeat_ngram: int = option(0, "no n-gram of this length occurs twice; 0 for no such rule")
+    repetition_penalty: float = option(1.0, "divides the probability of tokens already written")
+    batch_size: int = option(64, "sentences decoded together")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeConfig:
+    """The machine."""
+
+    device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
+    precision: str = option("auto", "auto, fp32, bf16")
+    threads: int = option(0, "threads of the CPU; 0 for one a core")
+    compile: bool = option(False, "torch.compile: a minute or two before the first step, worth it on long runs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelTable:
+    """Which network: a preset's name, then any field of that model's config."""
+
+    preset: str = ""
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """A whole run file."""
+
+    task: str
+    seed: int = option(1, "seed of everything random")
+    data: DataConfig = DataConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelTable = ModelTable()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
+
+
+def read(path: Path) -> RunConfig:
+    """Read a run file."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"There is no run file {path}.", "Give the path of a TOML file, or a task's name.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct the file at that place.") from None
+    return from_tables(tables, origin=str(path))
+
+
+def from_tables(tables: Mapping[str, Any], *, origin: str) -> RunConfig:
+    """Build a RunConfig from parsed TOML; `origin` names the file in messages."""
+    tables = dict(tables)
+    if "task" not in tables:
+        raise ConfigError(f"{origin} does not say which task it is for.", 'Add a line such as: task = "translate"')
+    model = tables.pop("model", {})
+    if not isinstance(model, Mapping):
+        raise ConfigError(f"{origin}: model is a table, not {model!r}.", 'Write: [model] and below it preset = "…"')
+    model_table = ModelTable(
+        preset=str(model.get("preset", "")), fields={key: value for key, value in model.items() if key != "preset"}
+    )
+    return dataclasses.replace(build(RunConfig, tables, origin=origin), model=model_table)
+
+
+def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: str = "") -> Table:
+    """Build the dataclass `table` from `values`, checking every key and type; `path` is the key's place, dotted."""
+    hints = typing.get_type_hints(table)
+    names = {field.name for field in dataclasses.fields(typing.cast(Any, table))}
+    arguments: dict[str, Any] = {}
+    for key, value in values.items():
+        place = f"{path}.{key}" if path else key
+        if key not in names:
+            raise ConfigError(f"{origin}: there is no key {place}.", did_you_mean(key, names))
+        hint = hints[key]
+        if dataclasses.is_dataclass(hint):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{origin}: {place} is a table, not {value!r}.", f"Write: [{place}]")
+            arguments[key] = build(typing.cast(type, hint), value, origin=origin, path=place)
+        else:
+            arguments[key] = _fit(value, hint, origin=origin, place=place)
+    return table(**arguments)
+
+
+def override(config: RunConfig, assignments: Mapping[str, str], *, origin: str = "--set") -> RunConfig:
+    """Apply dotted assignments such as {"training.steps": "400"}; values are read as TOML, else as plain text."""
+    tables = to_tables(config)
+    for path, text in assignments.items():
+        *rooms, key = path.split(".")
+        table = tables
+        for room in rooms:
+            inner = table.get(room)
+            if not isinstance(inner, dict):
+                names = [name for name, value in table.items() if isinstance(value, dict)]
+                raise ConfigError(f"{origin}: there is no table {room} in {path}.", did_you_mean(room, names))
+            table = inner
+        table[key] = _parse_value(text)
+    return from_tables(tables, origin=origin)
+
+
+def to_tables(config: RunConfig) -> dict[str, Any]:
+    """Return the config as nested dictionaries, in the order of the file."""
+    tables = dataclasses.asdict(config)
+    tables["model"] = {"preset": config.model.preset, **config.model.fields}
+    return tables
+
+
+def to_toml(config: RunConfig) -> str:
+    """Write the config as TOML, every key with its resolved value."""
+    tables = to_tables(config)
+    lines = [f"{key} = {_toml(value)}" for key, value in tables.items() if not isinstance(value, dict)]
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _fit(value: Any, hint: Any, *, origin: str, place: str) -> Any:
+    """Return `value` as the type `hint` asks for, or say what was expected."""
+    if typing.get_origin(hint) is tuple:
+        item = typing.get_args(hint)[0]
+        values = value if isinstance(value, list | tuple) else [value]
+        return tuple(_fit(one, item, origin=origin, place=place) for one in values)
+    if isinstance(hint, types.UnionType):
+        for choice in typing.get_args(hint):
+            if isinstance(value, choice):
+                return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
+        return value
+    kinds = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    raise ConfigError(
+        f"{origin}: {place} is {kinds.get(hint, hint)}, not {value!r}.", f"Correct {place} and run the command again."
+    )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        escaped = "".join(_ESCAPES.get(c, c if c.isprintable() else f"\\U{ord(c):08x}") for c in value)
+        return f'"{escaped}"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    raise TypeError(f"no TOML for {value!r}")
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -1,0 +1,53 @@
+"""The table of known formats by the ending of a file's name, and the reader of any of them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from regard.data.formats.delimited import read_csv, read_tsv
+from regard.data.formats.files import check_file
+from regard.data.formats.jsonl import read_jsonl
+from regard.data.formats.parquet import read_parquet
+from regard.data.formats.po import read_po
+from regard.data.formats.rows import Bad, Reader, Row
+from regard.data.formats.text import read_text
+from regard.data.formats.tmx import read_tmx
+from regard.data.formats.xliff import read_xliff
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a file is read. In a memory the fields are languages, and a unit need not hold them all."""
+
+    read: Reader
+    is_memory: bool = False
+
+
+TEXT = Format(read_text)
+FORMATS = {
+    ".tsv": Format(read_tsv),
+    ".csv": Format(read_csv),
+    ".jsonl": Format(read_jsonl),
+    ".ndjson": Format(read_jsonl),
+    ".parquet": Format(read_parquet),
+    ".tmx": Format(read_tmx, is_memory=True),
+    ".xliff": Format(read_xliff, is_memory=True),
+    ".xlf": Format(read_xliff, is_memory=True),
+    ".po": Format(read_po, is_memory=True),
+}
+
+
+def format_of(file: str) -> Format:
+    """Return the format that the name of `file` tells; whatever is unknown is text (train.en, train.txt)."""
+    name = file.lower().removesuffix(".gz")
+    return next((known for ending, known in FORMATS.items() if name.endswith(ending)), TEXT)
+
+
+def read_rows(file: str | os.PathLike[str], *, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
+    """Yield the records of a file of any format; a file that is not there is an error at once, not at the first record.
+
+    `columns` names those that are wanted. Only a TSV needs it, to know whether its first line is a header.
+    """
+    name = os.fspath(file)
+    check_file(name)
+    return format_of(name).read(name, columns)

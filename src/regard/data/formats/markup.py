@@ -1,0 +1,114 @@
+"""XML, streamed and safe: the ground under TMX and XLIFF.
+
+expat is driven directly: it tells the line of each element, keeps nothing of what it has read, and fetches nothing. The
+declaration of an entity is refused, since a few lines of them expand to gigabytes; a DOCTYPE as such is harmless.
+XML states its own encoding, so that UTF-16 is read here.
+"""
+
+from collections.abc import Iterator
+from xml.parsers import expat
+
+from regard.data.formats.files import CHUNK_BYTES, DAMAGE, damaged, open_file
+from regard.data.formats.rows import Row
+from regard.errors import DataError
+
+XML_LANG = "http://www.w3.org/XML/1998/namespace lang"
+# Elements whose content is the code of the original document, not text (TMX 1.4, XLIFF 1.2).
+NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
+
+
+class Units:
+    """The elements of a file as they pass by; a format overrides `start` and `end` and puts its rows into `rows`."""
+
+    root = ""
+    format = ""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.rows: list[Row] = []
+        self.open: list[str] = []  # the names of the open elements, the innermost last
+        self._text: list[str] | None = None  # what was read of the text that is being collected
+        self._codes = 0  # how many elements with native code are open
+
+    def start(self, name: str, attributes: dict[str, str], line: int) -> None:
+        """Note that an element begins; `open` ends with its parent."""
+        raise NotImplementedError
+
+    def end(self, name: str) -> None:
+        """Note that an element has ended; `open` ends with its parent."""
+        raise NotImplementedError
+
+    def begin_text(self) -> None:
+        """Collect the text from here on, without native code."""
+        self._text = []
+
+    def end_text(self) -> str:
+        """Return the text since `begin_text`. Space around it is the layout of the file."""
+        text = "".join(self._text or ()).strip()
+        self._text = None
+        return text
+
+    def element_starts(self, name: str, attributes: dict[str, str], line: int) -> None:
+        """Take an element from the parser."""
+        name = name.rpartition(" ")[2]  # without its namespace
+        if not self.open and name != self.root:
+            raise DataError(
+                f"{self.file}: {self.format} begins with <{self.root}>, this file with <{name}>.",
+                "Check the file's ending.",
+            )
+        self._codes += name in NATIVE_CODE
+        self.start(name, attributes, line)
+        self.open.append(name)
+
+    def element_ends(self, name: str) -> None:
+        """Take the end of an element from the parser."""
+        self.open.pop()
+        name = name.rpartition(" ")[2]
+        self._codes -= name in NATIVE_CODE
+        self.end(name)
+
+    def characters(self, text: str) -> None:
+        """Take text from the parser."""
+        if self._text is not None and not self._codes:
+            self._text.append(text)
+
+
+def read_units(units: Units) -> Iterator[Row]:
+    """Yield the rows of the file of `units`, in constant memory."""
+    file = units.file
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartElementHandler = lambda name, attributes: units.element_starts(
+        name, attributes, parser.CurrentLineNumber
+    )
+    parser.EndElementHandler = units.element_ends
+    parser.CharacterDataHandler = units.characters
+
+    def refuse_declaration(name: str, *_: object) -> None:
+        raise DataError(
+            f"{file}:{parser.CurrentLineNumber}: the entity '{name}' is declared; entities are not expanded.",
+            "Write the file again without a DTD of its own.",
+        )
+
+    def refuse_entity(name: str, _: bool) -> None:
+        raise DataError(
+            f"{file}:{parser.CurrentLineNumber}: the entity &{name}; is not defined.", "Write the character itself."
+        )
+
+    parser.EntityDeclHandler = refuse_declaration
+    parser.SkippedEntityHandler = refuse_entity
+    with open_file(file) as stream:
+        final = False
+        while not final:
+            try:
+                chunk = stream.read(CHUNK_BYTES)
+            except DAMAGE:
+                raise damaged(file, line=parser.CurrentLineNumber) from None
+            final = not chunk
+            try:
+                parser.Parse(chunk, final)
+            except expat.ExpatError as error:
+                problem = f"{file}:{error.lineno}: not well-formed XML ({expat.ErrorString(error.code)})."
+                raise DataError(problem, "Export the file again, or repair that line.") from None
+            yield from units.rows
+            units.rows.clear()

@@ -1,0 +1,211 @@
+"""Parallel text, from files to two encoded corpora: screened, held out, tokenised, stored once.
+
+Every pass streams; nothing here grows with the corpus but what the operating system maps and may drop again.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from regard.config import DataConfig, TokenizerConfig
+from regard.data.checks import BAD_SHARE, ScreeningReport, content_hash, screen
+from regard.data.corpus import Corpus, CorpusWriter, cached
+from regard.data.formats import Pair, read_pairs
+from regard.data.tokenizers import Tokenizer, choose_vocab_size, learn
+from regard.errors import DataError
+
+CHUNK = 4096  # pairs tokenised together
+Progress = Callable[[str, int], None]  # what is done, and how many pairs so far
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The tokenizers of both sides; one and the same if the vocabulary is shared."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        return self.source is self.target
+
+    def save(self, folder: Path) -> None:
+        """Write shared.json, or source.json and target.json."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, tokenizer in self._files().items():
+            tokenizer.save(folder / f"{name}.json")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Vocabulary":
+        """Read what `save` wrote."""
+        if (folder / "shared.json").exists():
+            shared = Tokenizer.load(folder / "shared.json")
+            return cls(shared, shared)
+        return cls(Tokenizer.load(folder / "source.json"), Tokenizer.load(folder / "target.json"))
+
+    def fingerprint(self) -> str:
+        """Return a hash of the files' text."""
+        text = "".join(tokenizer.to_json() for tokenizer in self._files().values())
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _files(self) -> dict[str, Tokenizer]:
+        return {"shared": self.source} if self.shared else {"source": self.source, "target": self.target}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelData:
+    """Training and validation pairs, encoded, and what was seen on the way."""
+
+    vocabulary: Vocabulary
+    train: Corpus
+    valid: Corpus
+    screening: ScreeningReport
+    n_held_out: int  # 0 where validation files were given
+    hashes: Mapping[str, str]  # the content of each file
+
+
+def prepare_parallel(
+    data: DataConfig, tokenizer: TokenizerConfig, *, vocabulary: Vocabulary | None, progress: Progress
+) -> ParallelData:
+    """Read, screen, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora."""
+    if not data.train:
+        raise DataError("There is nothing to train on.", "Give the training files with --train.")
+    hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
+    screening = screen_all(data, progress)
+    share = 0.0 if data.valid else _held_out_share(data.hold_out, screening.n_good)
+    training = _Pairs(data, files=data.train, keep=lambda source: not _held_out(source, share))
+    if vocabulary is None:
+        vocabulary = _learn_vocabulary(training, tokenizer, progress)
+    key = (
+        vocabulary.fingerprint(),
+        repr((data.source, data.target, data.max_length, data.max_ratio, data.on_bad, share)),
+    )
+    train_hashes = [hashes[file] for file in data.train]
+    train = cached(
+        ("train", *key, *train_hashes),
+        lambda writer: _encode(writer, training, vocabulary, data, progress, texts=False),
+    )
+    _refuse_too_many_long(train, data)
+    if data.valid:
+        validation = _Pairs(data, files=data.valid, keep=lambda source: True)
+        valid_hashes = [hashes[file] for file in data.valid]
+    else:
+        validation = _Pairs(data, files=data.train, keep=lambda source: _held_out(source, share))
+        valid_hashes = train_hashes
+    valid = cached(
+        ("valid", *key, *valid_hashes),
+        lambda writer: _encode(writer, validation, vocabulary, data, progress, texts=True),
+    )
+    for name, corpus in (("training", train), ("validation", valid)):
+        if not len(corpus):
+            raise DataError(f"No pair is left for {name}.", "Give more text, or give validation files with --valid.")
+    n_held_out = 0 if data.valid else len(valid)
+    return ParallelData(
+        vocabulary=vocabulary, train=train, valid=valid, screening=screening, n_held_out=n_held_out, hashes=hashes
+    )
+
+
+def screen_all(data: DataConfig, progress: Progress) -> ScreeningReport:
+    """Read the training files once for what is wrong with them."""
+    screening = screen(
+        read_pairs(data.train, source=data.source, target=data.target), max_ratio=data.max_ratio, on_bad=data.on_bad
+    )
+    for count, _ in enumerate(screening, start=1):
+        if count % CHUNK == 0:
+            progress("reading", count)
+    return screening.report
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The good pairs of some files, to be iterated as often as needed."""
+
+    data: DataConfig
+    files: tuple[str, ...]
+    keep: Callable[[str], bool]
+
+    def __iter__(self) -> Iterator[Pair]:
+        pairs = read_pairs(self.files, source=self.data.source, target=self.data.target)
+        for pair in screen(pairs, max_ratio=self.data.max_ratio, on_bad=self.data.on_bad):
+            if self.keep(pair.source):
+                yield pair
+
+    def texts(self, *, source: bool, target: bool) -> Iterator[str]:
+        """Yield the sentences of one side or both."""
+        for pair in self:
+            if source:
+                yield pair.source
+            if target:
+                yield pair.target
+
+
+def _held_out_share(wanted: int, n_pairs: int) -> float:
+    """Return the share of the pairs to hold out: what was asked for, or 1 %, 100 to 2,000 pairs, at most a tenth."""
+    count = wanted or min(2000, max(100, n_pairs // 100), n_pairs // 10)
+    return max(1, count) / n_pairs
+
+
+def _held_out(source: str, share: float) -> bool:
+    """Decide by the source sentence alone, so that no sentence is on both sides."""
+    digest = hashlib.blake2b(source.strip().casefold().encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") < share * 2**64
+
+
+def _learn_vocabulary(pairs: _Pairs, config: TokenizerConfig, progress: Progress) -> Vocabulary:
+    def tokenizer(*, source: bool, target: bool) -> Tokenizer:
+        progress("learning the vocabulary", 0)
+        size = config.vocab_size or choose_vocab_size(pairs.texts(source=source, target=target))
+        return learn(pairs.texts(source=source, target=target), kind=config.kind, vocab_size=size)
+
+    if config.shared:
+        shared = tokenizer(source=True, target=True)
+        return Vocabulary(shared, shared)
+    return Vocabulary(tokenizer(source=True, target=False), tokenizer(source=False, target=True))
+
+
+def _encode(
+    writer: CorpusWriter,
+    pairs: Iterable[Pair],
+    vocabulary: Vocabulary,
+    data: DataConfig,
+    progress: Progress,
+    *,
+    texts: bool,
+) -> dict[str, object]:
+    """Write the pairs' ids, places and (for validation) texts; pairs of too many tokens are left out and counted."""
+    writer.add_ids("source", vocab_size=vocabulary.source.vocab_size)
+    writer.add_ids("target", vocab_size=vocabulary.target.vocab_size)
+    writer.add_numbers("file")
+    writer.add_numbers("line")
+    if texts:
+        writer.add_text("source_text")
+        writer.add_text("target_text")
+    files: dict[str, int] = {}
+    n_long, first_long, done = 0, "", 0
+    waiting = iter(pairs)
+    while chunk := list(islice(waiting, CHUNK)):
+        sources = vocabulary.source.encode_batch([pair.source for pair in chunk])
+        targets = vocabulary.target.encode_batch([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
+            if max(len(source), len(target)) > data.max_length:
+                n_long, first_long = n_long + 1, first_long or f"{pair.file}:{pair.line}"
+                continue
+            text = {"source_text": pair.source, "target_text": pair.target} if texts else {}
+            file = files.setdefault(pair.file, len(files))
+            writer.append(source=source, target=target, file=file, line=pair.line, **text)
+        done += len(chunk)
+        progress("encoding", done)
+    return {"files": list(files), "n_long": n_long, "first_long": first_long}
+
+
+def _refuse_too_many_long(corpus: Corpus, data: DataConfig) -> None:
+    n_long = corpus.facts["n_long"]
+    total = len(corpus) + n_long
+    if data.on_bad == "stop" and n_long > BAD_SHARE * total:
+        raise DataError(
+            f"{n_long:,} of {total:,} pairs are longer than {data.max_length} tokens, the first at "
+            f"{corpus.facts['first_long']}; at most {BAD_SHARE:.0%} may be.",
+            "Raise data.max_length, split the text into sentences, or use --on-bad keep-going.",
+        )

@@ -1,0 +1,62 @@
+"""What decoding returns."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """One output.
+
+    ids:        the tokens written, without the start token and without the end token
+    log_probs:  one a token written, the end token's among them. They are the model's own, except where a rule changes
+                the probability of a token that stays allowed (RepetitionPenalty): then they are those after the rule.
+    score:      their sum over the length penalty of their number
+    finished:   whether it ends with the end token; else the limit cut it off
+    """
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    score: float
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The hypotheses of one sentence, best first; at least one."""
+
+    hypotheses: tuple[Hypothesis, ...]
+
+    @property
+    def best(self) -> Hypothesis:
+        return self.hypotheses[0]
+
+
+def hypothesis(tokens: Sequence[int], log_probs: Sequence[float], *, score: float, end_id: int) -> Hypothesis:
+    """Make a hypothesis from all its tokens, the end token among them."""
+    finished = tokens[-1] == end_id
+    ids = tuple(tokens[:-1]) if finished else tuple(tokens)
+    return Hypothesis(ids=ids, log_probs=tuple(log_probs), score=score, finished=finished)
+
+
+def check_limits(limits: Sequence[int]) -> None:
+    """Every sentence may write at least one token."""
+    for sentence, limit in enumerate(limits):
+        if limit < 1:
+            raise UsageError(
+                f"Every sentence needs a limit of at least 1 token, but sentence {sentence} has {limit}.",
+                "Give a larger maximum length.",
+            )
+
+
+def check_possible(log_prob: float, *, sentence: int, position: int) -> None:
+    """The best choice that a sentence has must be possible; a NaN is not."""
+    if not log_prob > -math.inf:
+        raise UsageError(
+            f"Sentence {sentence} has no token to write at position {position}: "
+            "the rules ban every one, or the model's logits are not numbers.",
+            "Relax the rules (banned tokens, forced prefix, minimum length, repeated n-grams), or check the model.",
+        )

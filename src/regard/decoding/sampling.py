@@ -1,0 +1,111 @@
+"""Sampling: every token is drawn at random, from all of the vocabulary or from its likeliest part.
+
+The draws of a sentence are a function of (seed, its key, the number of the sample), so that they do not depend on which
+other sentences are in the batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+import torch
+from torch import Tensor
+
+from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
+from regard.decoding.protocol import Decoder, StateType
+from regard.decoding.result import Decoded
+from regard.decoding.rules import Rule
+from regard.decoding.walk import walk
+from regard.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How tokens are drawn: from the logits over `temperature`, cut to `top_k` (0: all), then to `top_p`."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    samples: int = 1
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise UsageError(
+                f"The temperature must not be below 0, but it is {self.temperature}.", "Give 0 for greedy search."
+            )
+        if self.top_k < 0:
+            raise UsageError(f"top_k must not be below 0, but it is {self.top_k}.", "Give 0 for the whole vocabulary.")
+        if not 0 < self.top_p <= 1:
+            raise UsageError(
+                f"top_p must be above 0 and at most 1, but it is {self.top_p}.", "Give 1.0 for the whole vocabulary."
+            )
+        if self.samples < 1:
+            raise UsageError(
+                f"At least 1 sample must be drawn a sentence, but {self.samples} were asked for.", "Give 1 or more."
+            )
+        if self.seed < 0:
+            raise UsageError(f"The seed of sampling must not be below 0, but it is {self.seed}.", "Give 0 or more.")
+
+    def draw(self, log_probs: Tensor, uniform: Tensor) -> Tensor:
+        """Pick a token (R,) from log-probabilities (R, V) by inverting the cumulative distribution at `uniform` (R,)."""
+        if self.temperature == 0:
+            return log_probs.argmax(dim=-1)
+        tokens = None
+        if self.top_k:
+            log_probs, tokens = log_probs.topk(min(self.top_k, log_probs.shape[1]), dim=-1)
+        elif self.top_p < 1:
+            log_probs, tokens = log_probs.sort(dim=-1, descending=True)
+        # With the largest at 0, no temperature is too small.
+        probs = torch.softmax((log_probs - log_probs.amax(dim=-1, keepdim=True)) / self.temperature, dim=-1)
+        if self.top_p < 1:
+            # Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration": the fewest that hold top_p.
+            probs = probs.masked_fill(probs.cumsum(dim=-1) - probs >= self.top_p, 0.0)
+        cumulative = probs.cumsum(dim=-1)
+        # The first place whose cumulative probability exceeds the point: one of probability 0 is never chosen.
+        place = torch.searchsorted(cumulative, (uniform * cumulative[:, -1]).unsqueeze(1), right=True)
+        place = place.clamp(max=log_probs.shape[1] - 1)  # Only where logits are not numbers, which the caller reports.
+        return (place if tokens is None else tokens.gather(1, place)).squeeze(1)
+
+
+@torch.inference_mode()
+def sample(
+    decoder: Decoder[StateType],
+    state: StateType,
+    sampling: Sampling,
+    *,
+    start_id: int | Tensor,
+    end_id: int,
+    limits: Tensor,
+    rules: Sequence[Rule] = (),
+    penalty: LengthPenalty = DEFAULT_PENALTY,
+    keys: Sequence[int] | None = None,
+) -> list[Decoded]:
+    """Draw `sampling.samples` hypotheses for each of the N sentences of `state`, best first.
+
+    keys:  a number a sentence that its draws depend on, such as its line in the input; its place in the batch by default
+    Scores and log-probabilities are the model's (after rules), before temperature and cuts. See `greedy` for the rest.
+    """
+    keys = range(len(limits)) if keys is None else keys
+    uniforms = _uniforms(sampling, keys, limits.tolist()).to(limits.device)  # (R, longest limit)
+    return walk(
+        decoder,
+        state,
+        lambda log_probs, position, rows: sampling.draw(log_probs, uniforms[rows, position]),
+        start_id=start_id,
+        end_id=end_id,
+        limits=limits,
+        rules=rules,
+        penalty=penalty,
+        width=sampling.samples,
+    )
+
+
+def _uniforms(sampling: Sampling, keys: Sequence[int], limits: Sequence[int]) -> Tensor:
+    """Draw every number that will be needed, each row from a stream of its own. NumPy's seeds mix several integers."""
+    table = numpy.zeros((len(limits) * sampling.samples, max(limits, default=0)), dtype=numpy.float32)
+    for sentence, (key, limit) in enumerate(zip(keys, limits, strict=True)):
+        for number in range(sampling.samples):
+            stream = numpy.random.default_rng((sampling.seed, key, number))
+            table[sentence * sampling.samples + number, :limit] = stream.random(limit, dtype=numpy.float32)
+    return torch.from_numpy(table)

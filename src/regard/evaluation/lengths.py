@@ -1,0 +1,61 @@
+"""Scores by the length of the source: does a system lose its way in long sentences?"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import DataError, UsageError
+from regard.evaluation.scores import Score, score_of
+from regard.evaluation.statistics import METRICS, References, gather_statistics
+
+EDGES = (10, 20, 30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthBucket:
+    """The sentences of `low` to `high` source words (both included; None for no limit) and their corpus scores."""
+
+    low: int
+    high: int | None
+    sentences: int
+    scores: tuple[Score, ...]
+
+    @property
+    def label(self) -> str:
+        """The range as people read it."""
+        return f"{self.low}+" if self.high is None else f"{self.low}-{self.high}"
+
+
+def scores_by_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    edges: Sequence[int] = EDGES,
+    metrics: Sequence[str] = METRICS,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> list[LengthBucket]:
+    """Score each range of source lengths (in words between spaces) apart; a bucket begins at each edge.
+
+    A bucket without sentences has no scores.
+    """
+    if list(edges) != sorted(set(edges)) or any(edge < 1 for edge in edges):
+        raise UsageError(
+            f"Lengths must rise and be at least 1: got {', '.join(map(str, edges))}.", "Give them as in: 10 20 30."
+        )
+    if len(sources) != len(hypotheses):
+        raise DataError(
+            f"Each source sentence needs its hypothesis: there are {len(sources):,} sources "
+            f"and {len(hypotheses):,} hypotheses.",
+            "Score the output of exactly these source sentences.",
+        )
+    gathered = gather_statistics(hypotheses, references, metrics=metrics, tokenize=tokenize, lowercase=lowercase)
+    lengths = [len(source.split()) for source in sources]
+    buckets = []
+    for low, high in zip([0, *edges], [*(edge - 1 for edge in edges), None], strict=True):
+        members = [i for i, length in enumerate(lengths) if length >= low and (high is None or length <= high)]
+        chosen = [dataclasses.replace(found, counts=found.counts[members]) for found in gathered if members]
+        scores = tuple(score_of(found) for found in chosen)
+        buckets.append(LengthBucket(low=low, high=high, sentences=len(members), scores=scores))
+    return buckets

@@ -1,0 +1,196 @@
+"""Several systems on one test set, side by side: size, speed, scores, significance, and where they differ the most.
+
+Returns facts, as a table of strings and as plain data; showing them is the caller's.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from regard.errors import DataError, UsageError
+from regard.evaluation.scores import LABELS, Score, lower_is_better, score_of
+from regard.evaluation.significance import SEED, Significance, compare_to_baseline
+from regard.evaluation.statistics import METRICS, Counts, References, Statistics, gather_statistics, reference_streams
+
+# Headings, and rows of cells as strings.
+Table = tuple[list[str], list[list[str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """What one system wrote for the test set, and what it took."""
+
+    name: str
+    hypotheses: Sequence[str]
+    parameters: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One system of a comparison; `scores` and `significance` run over the same metrics."""
+
+    system: str
+    parameters: int | None
+    sentences_per_second: float | None
+    scores: tuple[Score, ...]
+    significance: tuple[Significance, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """One sentence as every system translated it, with each output's chrF; `line` counts from 1."""
+
+    line: int
+    source: str
+    references: tuple[str, ...]
+    outputs: Mapping[str, str]
+    chrf: Mapping[str, float]
+
+    @property
+    def spread(self) -> float:
+        """How far the best output is from the worst, in chrF."""
+        return max(self.chrf.values()) - min(self.chrf.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The whole report. The first row is the baseline, against which the others are tested."""
+
+    sentences: int
+    rows: tuple[Row, ...]
+    examples: tuple[Example, ...]
+
+    def as_table(self) -> Table:
+        """Size, speed and scores: one row a system."""
+        headings = ["system", "parameters", "sentences/s"]
+        for score in self.rows[0].scores:
+            headings.append(f"{score.label} {'↓' if lower_is_better(score.name) else '↑'}")
+        cells = []
+        for row in self.rows:
+            size = "" if row.parameters is None else f"{row.parameters:,}"
+            speed = "" if row.sentences_per_second is None else f"{row.sentences_per_second:,.1f}"
+            cells.append([row.system, size, speed, *(f"{score.value:.2f}" for score in row.scores)])
+        return headings, cells
+
+    def as_significance_table(self) -> Table:
+        """How sure the scores are: one row a metric and system, with both tests against the baseline."""
+        headings = ["metric", "system", "score", "95 % interval", "difference", "p bootstrap", "p randomisation"]
+        cells = []
+        for number, score in enumerate(self.rows[0].scores):
+            for row in self.rows:
+                found = row.significance[number]
+                interval = f"{found.low:.2f} to {found.high:.2f}"
+                tested = ["baseline", "", ""]
+                if found.delta is not None:
+                    tested = [f"{found.delta:+.2f}", f"{found.bootstrap_p:.4f}", f"{found.randomisation_p:.4f}"]
+                cells.append([score.label, row.system, f"{found.score:.2f}", interval, *tested])
+        return headings, cells
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all facts as data that `json.dumps` takes."""
+        return {
+            "sentences": self.sentences,
+            "baseline": self.rows[0].system,
+            "systems": [_row_as_json(row) for row in self.rows],
+            "examples": [{**dataclasses.asdict(example), "spread": example.spread} for example in self.examples],
+        }
+
+
+def compare_systems(
+    systems: Sequence[System],
+    *,
+    sources: Sequence[str],
+    references: References,
+    metrics: Sequence[str] = METRICS,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    n_examples: int = 5,
+    seed: int = SEED,
+) -> Comparison:
+    """Score all systems on the same sentences and test each against the first."""
+    _check_names(systems)
+    streams = reference_streams(references)
+    if len(sources) != len(streams[0]):
+        raise DataError(
+            f"Each source sentence needs its reference: there are {len(sources):,} sources "
+            f"and {len(streams[0]):,} references.",
+            "Give the references of exactly these source sentences.",
+        )
+    # chrF is always counted: the examples are chosen by it.
+    wanted = [*metrics, "chrf"] if "chrf" not in metrics else metrics
+    gathered = {
+        system.name: gather_statistics(
+            system.hypotheses, streams, metrics=wanted, tokenize=tokenize, lowercase=lowercase
+        )
+        for system in systems
+    }
+    chrf = {name: found[wanted.index("chrf")].sentence_scores for name, found in gathered.items()}
+    reported = {name: found[: len(metrics)] for name, found in gathered.items()}
+    significance = compare_to_baseline(reported, seed=seed)
+    return Comparison(
+        sentences=len(sources),
+        rows=tuple(_row(system, reported[system.name], significance[system.name]) for system in systems),
+        examples=tuple(_examples(systems, sources, streams, chrf)[:n_examples]),
+    )
+
+
+def _row(system: System, gathered: Sequence[Statistics], significance: Sequence[Significance]) -> Row:
+    return Row(
+        system=system.name,
+        parameters=system.parameters,
+        sentences_per_second=len(system.hypotheses) / system.seconds if system.seconds else None,
+        scores=tuple(score_of(found) for found in gathered),
+        significance=tuple(significance),
+    )
+
+
+def _row_as_json(row: Row) -> dict[str, Any]:
+    scores = {
+        score.name: {"label": LABELS[score.name], "signature": score.signature, **_without_metric(found)}
+        for score, found in zip(row.scores, row.significance, strict=True)
+    }
+    return {
+        "system": row.system,
+        "parameters": row.parameters,
+        "sentences_per_second": row.sentences_per_second,
+        "scores": scores,
+    }
+
+
+def _without_metric(found: Significance) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(found).items() if name != "metric"}
+
+
+def _examples(
+    systems: Sequence[System],
+    sources: Sequence[str],
+    streams: Sequence[Sequence[str]],
+    chrf: Mapping[str, Counts],
+) -> list[Example]:
+    """Every sentence on which outputs differ in chrF, the widest spread first; ties in the order of the test set."""
+    scores = np.stack([chrf[system.name] for system in systems])  # (systems, N)
+    spread = scores.max(axis=0) - scores.min(axis=0)
+    order = [int(line) for line in np.argsort(-spread, kind="stable") if spread[line] > 0]
+    return [
+        Example(
+            line=line + 1,
+            source=sources[line],
+            references=tuple(stream[line] for stream in streams),
+            outputs={system.name: system.hypotheses[line] for system in systems},
+            chrf={system.name: float(chrf[system.name][line]) for system in systems},
+        )
+        for line in order
+    ]
+
+
+def _check_names(systems: Sequence[System]) -> None:
+    names = [system.name for system in systems]
+    if not names:
+        raise UsageError("There are no systems to compare.", "Give at least one.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"Two systems are named '{twice[0]}'.", "Give each system a name of its own.")

@@ -1,0 +1,58 @@
+"""How good a translation is: BLEU, chrF and TER by sacreBLEU, each with the signature that makes it comparable.
+
+Knows strings and numbers, no model.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.evaluation.statistics import METRICS, References, Statistics, gather_statistics
+
+LABELS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "perplexity": "perplexity"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One number, what it measures, and under which settings (sacreBLEU's signature)."""
+
+    name: str
+    value: float
+    signature: str
+
+    @property
+    def label(self) -> str:
+        """The name as people write it."""
+        return LABELS[self.name]
+
+
+def score_translations(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    metrics: Sequence[str] = METRICS,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> list[Score]:
+    """Score a whole corpus; the settings are those of `gather_statistics`."""
+    gathered = gather_statistics(hypotheses, references, metrics=metrics, tokenize=tokenize, lowercase=lowercase)
+    return [score_of(found) for found in gathered]
+
+
+def score_of(statistics: Statistics) -> Score:
+    """Score the corpus whose sentences were counted."""
+    return Score(name=statistics.metric, value=statistics.score, signature=statistics.signature)
+
+
+def perplexity(loss: float) -> Score:
+    """Turn a mean cross entropy (in nats a token, without label smoothing) into a perplexity."""
+    try:
+        value = math.exp(loss)
+    except OverflowError:
+        value = math.inf
+    return Score(name="perplexity", value=value, signature="unit:token")
+
+
+def lower_is_better(name: str) -> bool:
+    """Tell whether a score counts faults."""
+    return name in ("ter", "perplexity")

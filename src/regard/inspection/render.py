@@ -1,0 +1,294 @@
+"""Pictures with matplotlib: one attention map, all heads side by side, the curves of a run.
+
+Figures are made without pyplot, so that no state is shared and no window opens. matplotlib is imported where it is
+used, since it takes a second to load. Text on pictures goes through `inspection.labels`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import UsageError
+from regard.inspection.labels import safe_label, text_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.lines import Line2D
+
+Numbers = NDArray[np.float64]
+
+# From 0 to 1: steps of equal size in OKLab from near white, since a map is mostly zeros and stands on white paper.
+SCALE = (
+    *("#f7fbfc", "#cde7f1", "#a5d2e8", "#81bce0", "#61a4d7", "#488acb"),
+    *("#3a70bb", "#3356a6", "#2e3d8b", "#29286c", "#1f174a"),
+)
+# Okabe and Ito's palette, told apart by colour-blind readers too.
+RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+INK = "#333333"
+ENDINGS = (".pdf", ".png", ".svg")
+
+_CELL_INCHES = 0.4
+_LARGEST_MAP_INCHES = 24.0
+# Maps of so few cells have room for the number in each.
+_CELLS_WITH_NUMBERS = 400
+
+
+def attention_picture(
+    weights: NDArray[Any],
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    *,
+    title: str = "",
+    rows: str = "writes",
+    columns: str = "looks at",
+) -> "Figure":
+    """Draw weights (T, S), 0 to 1: a row for each target token (what that step writes), a column for each source token.
+
+    NaN stands for masked cells, which are hatched. `rows` and `columns` name the axes.
+    """
+    _check_shape(weights, len(target_tokens), len(source_tokens))
+    n_rows, n_columns = weights.shape
+    cell = min(_CELL_INCHES, _LARGEST_MAP_INCHES / max(n_rows, n_columns, 1))
+    font_size = max(5.0, min(11.0, 28 * cell))
+    # A letter is about 0.6 of the font's size wide; labels of columns lean by 45 degrees.
+    letter = 0.6 * font_size / 72
+    left = 0.5 + letter * _longest(target_tokens)
+    top = 0.9 + 0.71 * letter * _longest(source_tokens)
+    width, height = n_columns * cell, n_rows * cell
+    scale_height = max(height, 1.5)
+    figure = _figure(left + width + 1.2, scale_height + top + 0.2)
+    axes = _axes_in_inches(figure, left, top, width, height)
+    image = _draw_map(axes, weights)
+    axes.xaxis.tick_top()
+    _label_tokens(axes, source_tokens, target_tokens, font_size=font_size)
+    axes.set_xlabel(columns, color=INK, fontsize=10)
+    axes.set_ylabel(rows, color=INK, fontsize=10)
+    axes.xaxis.set_label_position("top")
+    axes.set_title(safe_label(title, longest=200), color=INK, fontsize=12, loc="left", pad=10, **text_style())
+    if weights.size <= _CELLS_WITH_NUMBERS:
+        _write_numbers(axes, weights)
+    beside = _axes_in_inches(figure, left + width + 0.15, top, 0.14, scale_height)
+    _dress_legend(figure.colorbar(image, cax=beside))
+    return figure
+
+
+def attention_atlas(
+    weights: NDArray[Any],
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    *,
+    title: str = "",
+) -> "Figure":
+    """Draw weights (L, H, T, S) as small maps: a row for each layer, a column for each head, both counted from 0.
+
+    Rows and columns of each map are as in `attention_picture`; short sequences are labelled at the outer maps.
+    """
+    _check_shape(weights, len(target_tokens), len(source_tokens), leading=("layers", "heads"))
+    n_layers, n_heads, n_rows, n_columns = weights.shape
+    labelled = max(n_rows, n_columns) <= 24
+    width, height = (max(1.0, 0.13 * n) if labelled else 1.6 for n in (n_columns, n_rows))
+    # Around the maps: labels of six points, a letter of which is about a twentieth of an inch.
+    left = 0.4 + (0.05 * _longest(target_tokens) if labelled else 0)
+    bottom = 0.1 + (0.05 * _longest(source_tokens) if labelled else 0)
+    gap, top = 0.08, 0.6
+    across, down = n_heads * (width + gap), n_layers * (height + gap)
+    figure = _figure(left + across + 1.0, top + down + bottom)
+    for layer in range(n_layers):
+        for head in range(n_heads):
+            axes = _axes_in_inches(figure, left + head * (width + gap), top + layer * (height + gap), width, height)
+            image = _draw_map(axes, weights[layer, head])
+            axes.set_aspect("auto")
+            columns = source_tokens if labelled and layer == n_layers - 1 else ()
+            rows = target_tokens if labelled and head == 0 else ()
+            _label_tokens(axes, columns, rows, font_size=6, rotation=90)
+            if layer == 0:
+                axes.set_title(f"head {head}", fontsize=9, color=INK)
+            if head == 0:
+                axes.set_ylabel(f"layer {layer}", fontsize=9, color=INK)
+    style = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
+    figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
+    beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
+    _dress_legend(figure.colorbar(image, cax=beside))
+    return figure
+
+
+def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
+    """Draw what runs recorded while training, by step: losses, BLEU and the learning rate, one colour a run.
+
+    A record is a line of `metrics.jsonl`: `kind` is "train" or "valid", `step` an integer, the rest numbers.
+    """
+    if not any(runs.values()):
+        raise UsageError("There are no metrics to draw.", "Train for some steps first, or name a run that was trained.")
+    panels = [
+        ("training loss", "train", "loss", _draw_noisy),
+        ("validation loss", "valid", "loss", _draw_dots),
+        ("validation BLEU", "valid", "bleu", _draw_dots),
+        ("learning rate", "train", "learning_rate", _draw_line),
+    ]
+    figure = _figure(10, 6.6, layout="constrained")
+    lines: dict[str, Line2D] = {}
+    for axes, (heading, kind, field, draw) in zip(figure.subplots(2, 2).flat, panels, strict=True):
+        axes.set_title(heading, fontsize=11, color=INK, loc="left")
+        _tidy(axes)
+        for number, (name, records) in enumerate(runs.items()):
+            steps, values = _series(records, kind=kind, field=field)
+            if len(steps):
+                colour = RUN_COLOURS[number % len(RUN_COLOURS)]
+                lines[name] = draw(axes, steps, values, colour=colour)
+        if axes.lines:
+            axes.set_xlim(left=0)
+            axes.set_xlabel("step", fontsize=9, color=INK)
+        else:
+            axes.set(xticks=[], yticks=[])
+            axes.text(0.5, 0.5, "none recorded", ha="center", va="center", color="0.6", transform=axes.transAxes)
+    labels = [safe_label(name, longest=60) for name in lines]
+    legend = figure.legend(
+        list(lines.values()), labels, loc="outside upper center", ncols=4, frameon=False, fontsize=10
+    )
+    for text in legend.get_texts():
+        text.set(**text_style())
+    return figure
+
+
+def save(figure: "Figure", path: Path | str) -> Path:
+    """Write a figure as PNG, SVG or PDF, by the ending; the same figure gives the same bytes."""
+    import matplotlib as mpl
+
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise UsageError(
+            f"A picture is written as {', '.join(ENDINGS)}, not as '{path.suffix or path.name}'.",
+            f"Name it, for example, {path.stem or 'picture'}.png.",
+        )
+    # The date would make two equal pictures different files.
+    undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with mpl.rc_context({"svg.hashsalt": "regard"}):
+            figure.savefig(path, dpi=160, metadata=undated[ending], bbox_inches="tight", facecolor="white")
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror}.", "Choose a place that can be written to.") from error
+    return path
+
+
+def _figure(width: float, height: float, *, layout: Literal["constrained"] | None = None) -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _axes_in_inches(figure: "Figure", left: float, top: float, width: float, height: float) -> "Axes":
+    """Place axes by their distance from the figure's upper left corner, so that cells have the same size everywhere."""
+    across, down = figure.get_size_inches()
+    return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
+
+
+def _check_shape(weights: NDArray[Any], n_rows: int, n_columns: int, *, leading: tuple[str, ...] = ()) -> None:
+    fits = weights.ndim == len(leading) + 2 and weights.shape[-2:] == (n_rows, n_columns)
+    if not fits or weights.size == 0:
+        expected = ", ".join([*leading, f"{n_rows} target tokens", f"{n_columns} source tokens"])
+        raise UsageError(
+            f"The weights must have the axes ({expected}), but their shape is {weights.shape}.",
+            "Give one token for each row and each column, and at least one of each.",
+        )
+
+
+def _draw_map(axes: "Axes", weights: NDArray[Any]) -> "AxesImage":
+    from matplotlib.colors import LinearSegmentedColormap
+
+    masked = np.ma.masked_invalid(np.asarray(weights, dtype=np.float64))
+    # Masked cells stay transparent and show the hatched ground.
+    axes.patch.set(hatch="/////", facecolor="white", edgecolor="0.8")
+    for spine in axes.spines.values():
+        spine.set(color="0.75", linewidth=0.6)
+    colours = LinearSegmentedColormap.from_list("weights", SCALE)
+    return axes.imshow(masked, cmap=colours, vmin=0, vmax=1, aspect="equal")
+
+
+def _label_tokens(
+    axes: "Axes",
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    *,
+    font_size: float,
+    rotation: int = 45,
+) -> None:
+    style = {"fontsize": font_size, "color": INK, **text_style()}
+    # Past a hundred tokens there is room for every second label, and so on.
+    every_row, every_column = (math.ceil(len(tokens) / 120) or 1 for tokens in (target_tokens, source_tokens))
+    column_style = style if rotation == 90 else {**style, "ha": "left", "rotation_mode": "anchor"}
+    axes.set_xticks(
+        range(0, len(source_tokens), every_column),
+        [safe_label(token) for token in source_tokens[::every_column]],
+        rotation=rotation,
+        **column_style,
+    )
+    axes.set_yticks(
+        range(0, len(target_tokens), every_row), [safe_label(token) for token in target_tokens[::every_row]], **style
+    )
+    axes.tick_params(length=0, pad=3)
+
+
+def _longest(tokens: Sequence[str]) -> int:
+    return max(len(safe_label(token)) for token in tokens)
+
+
+def _write_numbers(axes: "Axes", weights: NDArray[Any]) -> None:
+    """Write the weights that a reader can tell from nothing into their cells, dark on pale and pale on dark."""
+    for row, column in zip(*np.nonzero(weights >= 0.05), strict=True):
+        value = float(weights[row, column])
+        colour = "white" if value > 0.45 else INK
+        axes.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=7)
+
+
+def _dress_legend(legend: "Colorbar") -> None:
+    legend.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1])
+    legend.set_label("attention weight", fontsize=9, color=INK)
+    legend.ax.tick_params(labelsize=8, color="0.75", labelcolor=INK)
+    legend.outline.set(edgecolor="0.75", linewidth=0.6)
+
+
+def _tidy(axes: "Axes") -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set(color="0.75")
+    axes.tick_params(labelsize=8, color="0.75", labelcolor=INK)
+    axes.grid(color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> tuple[Numbers, Numbers]:
+    """Steps and values of one field; records without it, or with no finite number, are left out."""
+    found = [(r["step"], r[field]) for r in records if r.get("kind") == kind and r.get(field) is not None]
+    pairs = np.array(found, dtype=np.float64).reshape(-1, 2)
+    pairs = pairs[np.isfinite(pairs[:, 1])]
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _draw_line(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+    return axes.plot(steps, values, color=colour, linewidth=1.6)[0]
+
+
+def _draw_dots(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+    return axes.plot(steps, values, color=colour, linewidth=1.6, marker="o", markersize=3.5)[0]
+
+
+def _draw_noisy(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+    """Draw every step faintly, and over them a running mean of a fiftieth of the steps."""
+    window = max(1, len(values) // 50)
+    axes.plot(steps, values, color=colour, linewidth=0.8, alpha=0.35)
+    smooth = np.convolve(values, np.ones(window) / window, mode="valid")
+    # Each mean stands at its window's middle, so that it does not lag behind.
+    return _draw_line(axes, steps[window // 2 :][: len(smooth)], smooth, colour=colour)

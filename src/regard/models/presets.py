@@ -1,0 +1,68 @@
+"""The sizes people know by name, and how a run file's [model] table becomes a config.
+
+A preset is a model's config without the vocabulary; any field of it can be changed in the run file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import nn
+
+from regard.config import ModelTable, build
+from regard.errors import UsageError, did_you_mean
+from regard.models.transformer import Transformer, TransformerConfig
+
+ModelConfig = TransformerConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named size: for which tasks, of which config, with which fields."""
+
+    name: str
+    tasks: tuple[str, ...]
+    config: type[ModelConfig]
+    fields: Mapping[str, Any]
+    about: str
+
+
+def _transformer(name: str, n_layers: int, d_model: int, d_ff: int, n_heads: int, about: str, **others: Any) -> Preset:
+    sizes = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
+    widths = {"d_model": d_model, "d_ff": d_ff, "n_heads": n_heads}
+    return Preset(name, ("translate",), TransformerConfig, {**sizes, **widths, **others}, about)
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        _transformer("transformer-tiny", 4, 128, 256, 4, "minutes on a laptop", norm_order="pre", dropout=0.3),
+        _transformer("transformer-small", 3, 256, 1024, 4, "an hour on a laptop", norm_order="pre", dropout=0.2),
+        _transformer("transformer-base", 6, 512, 2048, 8, "the paper's base model"),
+        _transformer("transformer-big", 6, 1024, 4096, 16, "the paper's big model", dropout=0.3),
+    )
+}
+_MODELS: dict[type[ModelConfig], type[nn.Module]] = {TransformerConfig: Transformer}
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of this name."""
+    if name not in PRESETS:
+        raise UsageError(f"There is no model '{name}'.", did_you_mean(name, PRESETS))
+    return PRESETS[name]
+
+
+def model_config(table: ModelTable, *, origin: str, **sizes: int) -> ModelConfig:
+    """Build the config from the preset, the run file's fields and what the data decides (the vocabulary's size)."""
+    preset = find_preset(table.preset)
+    return build(preset.config, {**preset.fields, **table.fields, **sizes}, origin=origin, path="model")
+
+
+def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:
+    """Return the table with every field written out, as the run folder keeps it."""
+    return ModelTable(preset=table.preset, fields={field.name: getattr(config, field.name) for field in fields(config)})
+
+
+def build_model(config: ModelConfig, *, seed: int = 0) -> nn.Module:
+    """Build the network of a config with its first weights."""
+    return _MODELS[type(config)](config, seed=seed)

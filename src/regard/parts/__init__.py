@@ -1,0 +1,1 @@
+"""What every model is made of: one idea, one file."""

@@ -1,0 +1,128 @@
+"""Attention: softmax(Q Kᵀ / √d_k) V, and its multi-head form (Vaswani et al. 2017, 3.2).
+
+With nobody listening the fused kernel runs; a listener for scores or weights makes the same module compute them by the
+formula. Both give the same numbers, and zeros in a row that may attend to nothing.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.parts.masks import Mask
+from regard.parts.positions import Rotation
+from regard.parts.taps import listened, tap
+
+# Up to so many keys the formula is faster on a CPU than the fused kernel, forward and backward (benchmarks/attention.py).
+SHORT = 64
+
+
+def attention_scores(query: Tensor, key: Tensor, *, scale: float) -> Tensor:
+    """(…, T, K) and (…, S, K) to (…, T, S): how well each query fits each key."""
+    return query @ key.transpose(-2, -1) * scale
+
+
+def attention_weights(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Softmax over the keys that may be attended to; (…, T, S) to the same, zeros in a row without any."""
+    if allowed is None:
+        return scores.softmax(-1)
+    weights = scores.masked_fill(~allowed, -math.inf).softmax(-1)
+    return weights.masked_fill(~allowed, 0.0)  # a row of only -inf became NaN
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, *, scale: float, bias: Tensor | None = None) -> Tensor:
+    """(B, H, T, K), (B, H, S, K), (B, H, S, V) to (B, H, T, V) by the fastest way; `bias` is added to the scores."""
+    n_queries, n_keys = query.shape[-2], key.shape[-2]
+    if query.device.type == "cpu" and n_keys <= SHORT:
+        scores = attention_scores(query, key, scale=scale)
+        scores = scores if bias is None else scores + bias
+        return attention_weights(scores, mask.tensor(n_queries, n_keys, query.device)) @ value
+    if mask.causal and mask.allowed is None and bias is None and n_queries == n_keys:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+    allowed = mask.tensor(n_queries, n_keys, query.device)
+    if bias is not None:
+        allowed = bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, scale=scale)
+
+
+class MultiHeadAttention(nn.Module):
+    """n_heads attentions side by side, each on its own projections, joined by one more.
+
+    Self, masked, cross and windowed attention are this one module: what differs is where keys come from and the mask.
+    """
+
+    def __init__(
+        self, d_model: int, n_heads: int, *, d_head: int | None = None, d_value: int | None = None, scaled: bool = True
+    ) -> None:
+        super().__init__()
+        if d_head is None and d_model % n_heads:
+            raise ConfigError(
+                f"A width of {d_model} cannot be divided among {n_heads} heads.",
+                "Choose d_model as a multiple of n_heads.",
+            )
+        self.n_heads = n_heads
+        d_head = d_head or d_model // n_heads
+        d_value = d_value or d_head
+        self.query = nn.Linear(d_model, n_heads * d_head)
+        self.key = nn.Linear(d_model, n_heads * d_head)
+        self.value = nn.Linear(d_model, n_heads * d_value)
+        self.output = nn.Linear(n_heads * d_value, d_model)
+        self.scale = d_head**-0.5 if scaled else 1.0
+
+    def forward(
+        self,
+        states: Tensor,
+        memory: Tensor,
+        mask: Mask,
+        *,
+        rotation: Rotation | None = None,
+        bias: Tensor | None = None,
+    ) -> Tensor:
+        """(B, T, D) attending to (B, S, D), to (B, T, D)."""
+        key, value = self.keys_values(memory, rotation)
+        return self.read(states, key, value, mask, rotation=rotation, bias=bias)
+
+    def keys_values(self, memory: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:
+        """(B, S, D) to keys (B, H, S, K) and values (B, H, S, V): what a cache keeps."""
+        key = self._split(self.key(memory))
+        if rotation is not None:
+            key = rotation(key)
+        return tap(self, "key", key), tap(self, "value", self._split(self.value(memory)))
+
+    def read(
+        self,
+        states: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Mask,
+        *,
+        rotation: Rotation | None = None,
+        bias: Tensor | None = None,
+    ) -> Tensor:
+        """(B, T, D) attending to ready keys and values, to (B, T, D)."""
+        query = self._split(self.query(states))
+        if rotation is not None:
+            query = rotation(query)
+        query = tap(self, "query", query)
+        if listened(self, "scores", "weights"):
+            heads = self._attend_openly(query, key, value, mask, bias)
+        else:
+            heads = attend(query, key, value, mask, scale=self.scale, bias=bias)
+        heads = tap(self, "heads", heads)  # (B, H, T, V)
+        return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))
+
+    def _attend_openly(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, bias: Tensor | None) -> Tensor:
+        """The formula, step by step, for those who listen."""
+        scores = attention_scores(query, key, scale=self.scale)
+        if bias is not None:
+            scores = scores + bias
+        scores = tap(self, "scores", scores)
+        allowed = mask.tensor(query.shape[-2], key.shape[-2], query.device)
+        weights = tap(self, "weights", attention_weights(scores, allowed))
+        return torch.matmul(weights, value)
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, T, H * K) to (B, H, T, K)."""
+        return x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)

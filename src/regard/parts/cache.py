@@ -1,0 +1,148 @@
+"""What a decoder keeps between two steps: the keys and values of past positions, and of the memory it reads.
+
+Rows are sentences × hypotheses, sentence-major. The memory is kept once a sentence, whatever the number of hypotheses; so
+a beam that reorders its rows leaves it untouched. A state is never changed in place: each method returns a new one.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.parts.masks import EVERYTHING, Mask, restrict
+from regard.parts.masks import window as windowed
+
+KeyValues = tuple[Tensor, Tensor]  # (rows, H, slots, K) each
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """The state of a Transformer's decoder, for `decoding.protocol`.
+
+    past: keys and values of each layer's self-attention; empty before the first step.
+    lengths: (R,) how many positions of each row were read.
+    slots: (R, L) which position each slot of `past` holds, -1 for none; None while slot j holds position j in every row.
+    memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder alone.
+    memory_mask: which keys of the memory are real.
+    """
+
+    lengths: Tensor
+    past: tuple[KeyValues, ...] = ()
+    slots: Tensor | None = None
+    memory: tuple[KeyValues, ...] = ()
+    memory_mask: Mask = EVERYTHING
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.memory[0][0]) if self.memory else self.n_rows
+
+    @property
+    def n_slots(self) -> int:
+        return self.past[0][0].shape[2] if self.past else 0
+
+    def reorder(self, parents: Tensor) -> "DecoderState":
+        """Let row r go on from row parents[r] of the same sentence; the number of rows a sentence may change."""
+        return replace(
+            self,
+            lengths=self.lengths[parents],
+            past=tuple((key.index_select(0, parents), value.index_select(0, parents)) for key, value in self.past),
+            slots=None if self.slots is None else self.slots[parents],
+        )
+
+    def keep(self, sentences: Tensor) -> "DecoderState":
+        """Go on with these sentences only, in this order."""
+        width = self.n_rows // self.n_sentences
+        rows = (sentences[:, None] * width + torch.arange(width, device=sentences.device)).flatten()
+        allowed = self.memory_mask.allowed
+        return replace(
+            self.reorder(rows),
+            memory=tuple((key[sentences], value[sentences]) for key, value in self.memory),
+            memory_mask=self.memory_mask if allowed is None else Mask(allowed[sentences]),
+        )
+
+    def join(self, other: "DecoderState") -> "DecoderState":
+        """Append the other's sentences, which may be of other lengths and have read less or more."""
+        n_slots = max(self.n_slots, other.n_slots)
+        n_keys = max(_n_keys(self), _n_keys(other))
+        slots = torch.cat([_pad_slots(self, n_slots), _pad_slots(other, n_slots)])
+        allowed = [_pad_allowed(state, n_keys) for state in (self, other)] if self.memory else None
+        return DecoderState(
+            lengths=torch.cat([self.lengths, other.lengths]),
+            past=_join(_past(self, other), _past(other, self), n_slots),
+            slots=slots,
+            memory=_join(self.memory, other.memory, n_keys),
+            memory_mask=EVERYTHING if allowed is None else Mask(torch.cat(allowed)),
+        )
+
+    def advance(self, counts: Tensor | None, n_new: int, *, window: int | None) -> tuple["DecoderState", Tensor, Mask]:
+        """Make room for `n_new` more positions a row, of which `counts[r]` are real.
+
+        Returns the state to which the layers' new keys belong, the new positions (T,) or (R, T), and who may attend to
+        which slot: nobody to a later one, nor, with a window, to one further away than that.
+        """
+        n_old = self.n_slots
+        if counts is None and self.slots is None:
+            positions = torch.arange(n_old, n_old + n_new, device=self.lengths.device)
+            mask = EVERYTHING if n_new == 1 else Mask(causal=True)
+            if window is not None:
+                mask = restrict(mask, windowed(n_new, n_old + n_new, window, device=positions.device))
+            return replace(self, lengths=self.lengths + n_new), positions, mask
+        steps = torch.arange(n_new, device=self.lengths.device)
+        positions = self.lengths[:, None] + steps
+        real = counts if counts is not None else torch.full_like(self.lengths, n_new)
+        new = torch.where(steps < real[:, None], positions, -1)
+        slots = torch.cat([_pad_slots(self, n_old), new], dim=1)[:, None, :]  # (R, 1, L + T)
+        ahead = slots - positions[:, :, None]
+        allowed = (slots >= 0) & (ahead <= 0)
+        if window is not None:
+            allowed &= ahead >= -window
+        return replace(self, lengths=self.lengths + real, slots=slots[:, 0]), positions, Mask(allowed[:, None])
+
+
+def extend(past: KeyValues | None, new: KeyValues) -> KeyValues:
+    """Append new positions' keys and values to those of the past."""
+    if past is None:
+        return new
+    return torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2)
+
+
+def _n_keys(state: DecoderState) -> int:
+    return state.memory[0][0].shape[2] if state.memory else 0
+
+
+def _pad_slots(state: DecoderState, n_slots: int) -> Tensor:
+    slots = state.slots
+    if slots is None:
+        slots = torch.arange(state.n_slots, device=state.lengths.device).expand(state.n_rows, -1)
+    return F.pad(slots, (0, n_slots - slots.shape[1]), value=-1)
+
+
+def _pad_allowed(state: DecoderState, n_keys: int) -> Tensor:
+    allowed = state.memory_mask.allowed
+    if allowed is None:
+        allowed = torch.ones(state.n_sentences, 1, 1, _n_keys(state), dtype=torch.bool, device=state.lengths.device)
+    return F.pad(allowed, (0, n_keys - allowed.shape[3]), value=False)
+
+
+def _past(state: DecoderState, other: DecoderState) -> tuple[KeyValues, ...]:
+    """Return the state's caches; if it has read nothing yet, caches of no slots, shaped like the other's."""
+    if state.past:
+        return state.past
+
+    def empty(like: Tensor) -> Tensor:
+        return like.new_empty(state.n_rows, like.shape[1], 0, like.shape[3])
+
+    return tuple((empty(key), empty(value)) for key, value in other.past)
+
+
+def _join(first: tuple[KeyValues, ...], second: tuple[KeyValues, ...], length: int) -> tuple[KeyValues, ...]:
+    def stack(a: Tensor, b: Tensor) -> Tensor:
+        return torch.cat([F.pad(one, (0, 0, 0, length - one.shape[2])) for one in (a, b)])
+
+    pairs = zip(first, second, strict=True)
+    return tuple((stack(key, other_key), stack(value, other_value)) for (key, value), (other_key, other_value) in pairs)

@@ -1,0 +1,64 @@
+"""From ids to vectors and back: the token embedding with its positions, and the output layer that may share its weights."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.parts.dropout import Dropout
+from regard.parts.positions import Fraction
+from regard.parts.taps import tap
+
+
+class TokenEmbedding(nn.Module):
+    """A vector a token, times √D (Vaswani et al. 2017, 3.4)."""
+
+    def __init__(self, vocab_size: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.scale = math.sqrt(d_model)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(B, T) to (B, T, D)."""
+        return F.embedding(ids, self.weight) * self.scale
+
+
+class InputEmbedding(nn.Module):
+    """Tokens with their positions: added, or concatenated and projected back to the width of the model."""
+
+    def __init__(
+        self, tokens: TokenEmbedding, positions: nn.Module | None, *, concatenate: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        d_model = tokens.weight.shape[1]
+        self.join = nn.Linear(2 * d_model, d_model) if concatenate and positions is not None else None
+        self.dropout = Dropout(dropout)
+
+    def forward(self, ids: Tensor, positions: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """ids (B, T) at positions (T,) or (B, T), of sequences of `lengths` (B,), to (B, T, D)."""
+        x = tap(self, "tokens", self.tokens(ids))
+        if self.positions is not None:
+            encoded = (
+                self.positions(positions, lengths)
+                if isinstance(self.positions, Fraction)
+                else self.positions(positions)
+            )
+            encoded = tap(self, "positions", encoded)
+            x = x + encoded if self.join is None else self.join(torch.cat([x, encoded.expand_as(x)], dim=-1))
+        dropped: Tensor = self.dropout(tap(self, "sum", x))
+        return dropped
+
+
+class OutputLayer(nn.Module):
+    """From states to logits over the vocabulary. Tied, it has no weights of its own (Press & Wolf 2017)."""
+
+    def __init__(self, vocab_size: int, d_model: int, *, tied_to: TokenEmbedding | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model)) if tied_to is None else tied_to.weight
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(…, D) to (…, V)."""
+        return F.linear(states, self.weight)

@@ -1,0 +1,56 @@
+"""The position-wise network: the same two layers at every position, expanding, then contracting.
+
+FFN(x) = max(0, x W1 + b1) W2 + b2 (Vaswani et al. 2017, 3.3), with another activation where a config names one, and the
+gated form (Shazeer 2020, "GLU Variants Improve Transformer").
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, did_you_mean
+from regard.parts.dropout import Dropout
+from regard.parts.taps import tap
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """down(activation(up(x)))."""
+
+    def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float) -> None:
+        super().__init__()
+        self.up = nn.Linear(d_model, d_ff)
+        self.down = nn.Linear(d_ff, d_model)
+        self.activation = find_activation(activation)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        hidden = tap(self, "hidden", self.activation(self.up(x)))  # (B, T, F)
+        return tap(self, "output", self.down(self.dropout(hidden)))
+
+
+class GatedFeedForward(nn.Module):
+    """down(activation(gate(x)) * up(x)), without biases."""
+
+    def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.up = nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+        self.activation = find_activation(activation)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        hidden = tap(self, "hidden", self.activation(self.gate(x)) * self.up(x))  # (B, T, F)
+        return tap(self, "output", self.down(self.dropout(hidden)))
+
+
+def find_activation(name: str) -> Callable[[Tensor], Tensor]:
+    """Return the activation a config names."""
+    if name not in ACTIVATIONS:
+        raise ConfigError(f"There is no activation '{name}'.", did_you_mean(name, ACTIVATIONS))
+    return ACTIVATIONS[name]

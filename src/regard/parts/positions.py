@@ -1,0 +1,133 @@
+"""Where a token stands: as a number, a fraction, sinusoids, a learned vector, or a rotation of queries and keys.
+
+The lectures ask four things of an encoding: unique per position, equal distance between neighbours whatever the length,
+bounded and fit for longer inputs, deterministic. The index fails the third, the fraction the second, the sinusoid none;
+all are here so that it can be shown. Rotary: Su et al. 2021, "RoFormer".
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, DataError, did_you_mean
+
+
+def sinusoids(positions: Tensor, d_model: int, *, base: float = 10000.0) -> Tensor:
+    """(…,) to (…, D): sin(pos / base^(2i/D)) at feature 2i, the cosine of the same at 2i + 1 (Vaswani et al. 2017, 3.5)."""
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model
+    angles = positions[..., None].double() / base**exponents
+    both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+    return both[..., :d_model].float()
+
+
+def index_encoding(positions: Tensor, d_model: int) -> Tensor:
+    """(…,) to (…, D): the order number itself, in every feature. Unbounded."""
+    return positions[..., None].float().expand(*positions.shape, d_model)
+
+
+def fraction_encoding(positions: Tensor, d_model: int, *, lengths: Tensor) -> Tensor:
+    """(B, T) and (B,) to (B, T, D): i / (n - 1), in every feature. The step between neighbours depends on the length."""
+    fractions = positions / (lengths[:, None] - 1).clamp(min=1)
+    return fractions[..., None].expand(*positions.shape, d_model)
+
+
+class Sinusoidal(nn.Module):
+    """Fixed sinusoids of any base; no limit of length."""
+
+    table: Tensor
+    limit: int | None = None
+
+    def __init__(self, d_model: int, *, base: float = 10000.0, n_ready: int = 512) -> None:
+        super().__init__()
+        self.base = base
+        self.register_buffer("table", sinusoids(torch.arange(n_ready), d_model, base=base), persistent=False)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """(T,) or (B, T) to (…, D)."""
+        # The positions of a batch run up, so that its last is its largest; beyond the table they are computed.
+        if positions.numel() and int(positions.max()) >= len(self.table):
+            return sinusoids(positions, self.table.shape[1], base=self.base)
+        return self.table[positions]
+
+
+class Learned(nn.Module):
+    """A learned vector a position, for positions below `limit`."""
+
+    def __init__(self, d_model: int, *, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+        self.weight = nn.Parameter(torch.empty(limit, d_model))
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """(T,) or (B, T) to (…, D)."""
+        if positions.numel() and int(positions.max()) >= self.limit:
+            raise DataError(
+                f"A sequence of {int(positions.max()) + 1} tokens is longer than the {self.limit} learned positions.",
+                "Shorten it, or train with a larger model.max_positions.",
+            )
+        return self.weight[positions]
+
+
+class Index(nn.Module):
+    """The order number, in every feature."""
+
+    limit: int | None = None
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+
+    def forward(self, positions: Tensor) -> Tensor:
+        return index_encoding(positions, self.d_model)
+
+
+class Fraction(nn.Module):
+    """The position over the length of its sequence, in every feature; needs the whole sequence, as an encoder has it."""
+
+    limit: int | None = None
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+
+    def forward(self, positions: Tensor, lengths: Tensor) -> Tensor:
+        """(T,) and (B,) to (B, T, D)."""
+        return fraction_encoding(positions.expand(len(lengths), -1), self.d_model, lengths=lengths)
+
+
+class Rotation:
+    """Turns pairs of features of queries and keys by angles that grow with the position: (…, T, K) to the same.
+
+    Made once a forward pass from the positions, and passed to attention as an argument.
+    """
+
+    def __init__(self, positions: Tensor, d_head: int, *, base: float = 10000.0) -> None:
+        if d_head % 2:
+            raise ConfigError(f"Rotary positions need heads of even width, not {d_head}.", "Change d_model or n_heads.")
+        exponents = torch.arange(0, d_head, 2, dtype=torch.float64, device=positions.device) / d_head
+        angles = positions[..., None].double() / base**exponents  # (T, K/2) or (B, T, K/2)
+        if angles.dim() == 3:
+            angles = angles[:, None]  # over the heads
+        self.cos, self.sin = angles.cos().float(), angles.sin().float()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        even, odd = x[..., 0::2], x[..., 1::2]
+        turned = torch.stack([even * self.cos - odd * self.sin, even * self.sin + odd * self.cos], dim=-1)
+        return turned.flatten(-2).to(x.dtype)
+
+
+POSITIONS = ("sinusoidal", "learned", "rotary", "index", "fraction", "none")
+
+
+def make_positions(name: str, d_model: int, *, limit: int, base: float) -> nn.Module | None:
+    """Build the encoding a config names; None for rotary (attention applies it) and none."""
+    if name == "sinusoidal":
+        return Sinusoidal(d_model, base=base)
+    if name == "learned":
+        return Learned(d_model, limit=limit)
+    if name == "index":
+        return Index(d_model)
+    if name == "fraction":
+        return Fraction(d_model)
+    if name in ("rotary", "none"):
+        return None
+    raise ConfigError(f"There are no positions '{name}'.", did_you_mean(name, POSITIONS))

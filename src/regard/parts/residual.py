@@ -1,0 +1,68 @@
+"""The residual connection: the sum, the norm and the dropout live here and nowhere else.
+
+post-norm (Vaswani et al. 2017)          pre-norm (Xiong et al. 2020, "On Layer Normalization in the Transformer
+x ──┬── sublayer ── dropout ──(+)── norm ──►      Architecture")
+    └──────────────────────────┘          x ──┬── norm ── sublayer ── dropout ──(+)──►
+                                              └──────────────────────────────────┘
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, did_you_mean
+from regard.parts.dropout import Dropout
+from regard.parts.taps import tap
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+class PostNorm(nn.Module):
+    """norm(x + dropout(sublayer(x)))."""
+
+    def __init__(self, norm: nn.Module, *, dropout: float) -> None:
+        super().__init__()
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        total: Tensor = self.norm(self.dropout.add(x, sublayer(x)))
+        return tap(self, "output", total)
+
+
+class PreNorm(nn.Module):
+    """x + dropout(sublayer(norm(x)))."""
+
+    def __init__(self, norm: nn.Module, *, dropout: float) -> None:
+        super().__init__()
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        return tap(self, "output", self.dropout.add(x, sublayer(self.norm(x))))
+
+
+class Plain(nn.Module):
+    """dropout(sublayer(x)): no sum and no norm, to show what the sum is for."""
+
+    def __init__(self, *, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        dropped: Tensor = self.dropout(sublayer(x))
+        return tap(self, "output", dropped)
+
+
+ORDERS = ("pre", "post", "none")
+
+
+def make_residual(order: str, make_norm: Callable[[], nn.Module], *, dropout: float) -> nn.Module:
+    """Build the residual connection a config names: pre, post or none."""
+    if order == "pre":
+        return PreNorm(make_norm(), dropout=dropout)
+    if order == "post":
+        return PostNorm(make_norm(), dropout=dropout)
+    if order == "none":
+        return Plain(dropout=dropout)
+    raise ConfigError(f"There is no norm order '{order}'.", did_you_mean(order, ORDERS))

@@ -1,0 +1,85 @@
+"""The mean of several checkpoints' weights, which often translates better than any of them.
+
+Vaswani et al. 2017, "Attention Is All You Need", section 6.1: the last 5 (base) or 20 (big) checkpoints are averaged.
+Weights only: an average cannot be resumed.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from regard.errors import CheckpointError, RunError, UsageError
+from regard.runs.checkpoints import MODEL, Checkpoint, find, verify, write
+from regard.runs.folder import RunFolder
+from regard.runs.selection import of_step
+from regard.runs.tensors import read_tied
+
+
+def average(run: RunFolder, *, last: int | None = None, steps: Sequence[int] | None = None) -> Checkpoint:
+    """Average the `last` so many checkpoints, or those of `steps`, and write `checkpoints/average-<newest step>`.
+
+    The sum runs in float64, one tensor at a time: memory holds the result and little more. Only for the holder of the
+    run's lock.
+    """
+    if (last is None) == (steps is None):
+        raise UsageError(
+            "An average needs either how many of the last checkpoints, or which steps.", "Give one of them."
+        )
+    chosen = newest(run, last) if last is not None else sorted(set(steps or ()))
+    if not chosen:
+        raise UsageError("An average needs at least one step, and none is given.", "Name the steps to average.")
+    sources = [verify(of_step(run, step)) for step in chosen]
+    facts = {**sources[-1].facts, "averaged": chosen}
+    return write(run, step=chosen[-1], model=mean_weights(sources), facts=facts, kind="average")
+
+
+def newest(run: RunFolder, count: int) -> list[int]:
+    """Return the steps of the newest `count` checkpoints, oldest first; there must be so many."""
+    if count < 1:
+        raise UsageError(f"An average needs at least one checkpoint, and {count} were asked for.", "Ask for 1 or more.")
+    steps = list(find(run))
+    if len(steps) < count:
+        raise RunError(
+            f"{run} has {len(steps)} checkpoints, and the average of the last {count} was asked for.",
+            f"Ask for at most {len(steps)}, or train with a larger training.keep."
+            if steps
+            else f"Train it first: regard resume {run}",
+        )
+    return steps[-count:]
+
+
+def mean_weights(sources: Sequence[Checkpoint]) -> dict[str, Tensor]:
+    """Return the mean of each floating-point tensor; any other is the last source's."""
+    weights: dict[str, Tensor] = {}
+    with ExitStack() as stack:
+        files = [stack.enter_context(safe_open(source.path / MODEL, framework="pt")) for source in sources]
+        for source, file in zip(sources, files, strict=True):
+            if layout(file) != layout(files[-1]):
+                raise CheckpointError(
+                    f"{source} and {sources[-1]} hold weights of different names or shapes.",
+                    "Average checkpoints of one model only.",
+                )
+        for name in files[-1].keys():  # noqa: SIM118 (the file is no mapping)
+            weights[name] = mean(files, name)
+        tied = read_tied(files[-1].metadata())
+    return weights | {name: weights[first] for name, first in tied.items()}
+
+
+def layout(file: Any) -> dict[str, list[int]]:
+    """Map each tensor of an open safetensors file to its shape."""
+    return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (the file is no mapping)
+
+
+def mean(files: Sequence[Any], name: str) -> Tensor:
+    """Return the mean of one floating-point tensor over open safetensors files, or the last of any other kind."""
+    last: Tensor = files[-1].get_tensor(name)
+    if not last.is_floating_point():
+        return last
+    total = torch.zeros(last.shape, dtype=torch.float64)
+    for file in files:
+        total += file.get_tensor(name)
+    return (total / len(files)).to(last.dtype)

@@ -1,0 +1,52 @@
+"""One process trains a run at a time. Reading needs no lock.
+
+The lock is an flock on the run's `lock` file: the system frees it when its holder ends, even by SIGKILL, so a lock
+never has to be removed by hand. The file's text only says who holds it.
+"""
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from regard.errors import LockedError, RunError
+from regard.runs.folder import RunFolder
+
+
+@contextmanager
+def locked(run: RunFolder) -> Iterator[None]:
+    """Hold the run's lock, or raise a LockedError that names the process that has it."""
+    try:
+        # The file stays: deleting it would let two processes lock two files of one name.
+        file = run.lock_file.open("a+")
+    except OSError as error:
+        raise RunError(
+            f"{run.lock_file} cannot be opened: {error.strerror}.", "Check the folder and its permissions."
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise taken(run, file.read()) from error
+        except OSError as error:
+            raise RunError(
+                f"{run.lock_file} cannot be locked: {error.strerror}.", "Keep the run on a file system with flock."
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()} {socket.gethostname()}\n")
+        file.flush()
+        yield
+
+
+def taken(run: RunFolder, holder: str) -> LockedError:
+    """Return the error for a run that another process holds, by the text of its lock file."""
+    process, _, host = holder.strip().partition(" ")
+    if not process:
+        # The other one has the lock, and has not written its name yet.
+        return LockedError(f"{run} is being trained by another process.", "Wait until it ends.")
+    return LockedError(
+        f"{run} is being trained by process {process} on {host}.",
+        f"Wait until it ends, or stop it there with: kill {process} (it saves first).",
+    )

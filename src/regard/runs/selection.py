@@ -1,0 +1,124 @@
+"""Which checkpoint is meant (`RUN@400`, `@best`, `@last`, `@average`, plain `RUN`), and which may go.
+
+A damaged checkpoint is passed over for the next that fits, and the reason is returned so that the caller says so.
+"""
+
+import json
+import math
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from regard.errors import CheckpointError
+from regard.runs.checkpoints import STATE, Checkpoint, find, verify
+from regard.runs.disk import discard
+from regard.runs.folder import Reference, RunFolder, Word
+
+
+def select(reference: Reference) -> tuple[Checkpoint, list[str]]:
+    """Return the checkpoint that a reference means, and a note for each that was passed over because it is damaged."""
+    run = RunFolder.open(reference.path)
+    if isinstance(reference.selector, int):
+        return verify(of_step(run, reference.selector)), []
+    return first_whole(run, candidates(run, reference.selector))
+
+
+def newest_good(run: RunFolder) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint of a step that is whole, and a note for each newer one."""
+    return first_whole(run, candidates(run, "last"))
+
+
+def candidates(run: RunFolder, word: Word | None) -> list[Path]:
+    """Return the folders that a word may mean, the likeliest first; None stands for average, else best, else last."""
+    steps = find(run)
+    averages = list(find(run, kind="average").values())[::-1]
+    # One whose state is no JSON may have been the best: it is looked at first, so that its damage is told.
+    best = [path for path in steps.values() if validation_loss(path) is None]
+    best += [steps[step] for step in by_validation(steps)]
+    newest = list(steps.values())[::-1]
+    if not steps and not averages:
+        raise CheckpointError(f"{run} has no checkpoint yet.", f"Train it: regard resume {run}")
+    if word is None:
+        # A folder can be in two of the lists; one look at it is enough.
+        return list(dict.fromkeys(averages + best + newest))
+    if word == "average" and not averages:
+        raise CheckpointError(f"{run} has no average.", f"Make one with: regard average {run} --last 5")
+    if word == "best" and not best:
+        raise CheckpointError(f"No checkpoint of {run} has been validated.", f"Use the newest: {run}@last")
+    if word == "last" and not newest:
+        raise CheckpointError(f"{run} has no checkpoint but an average.", f"Use it: {run}@average")
+    return {"average": averages, "best": best, "last": newest}[word]
+
+
+def first_whole(run: RunFolder, paths: Iterable[Path]) -> tuple[Checkpoint, list[str]]:
+    """Return the first checkpoint that verifies, and a note for each before it."""
+    notes: list[str] = []
+    for path in paths:
+        try:
+            return verify(path), notes
+        except CheckpointError as error:
+            notes.append(f"{path.name} is passed over. {error.problem}")
+    raise CheckpointError(
+        f"No checkpoint of {run} is whole. {' '.join(notes)}",
+        f"Copy the run again, or repeat it: regard train {run.config_file} --run ANOTHER",
+    )
+
+
+def of_step(run: RunFolder, step: int) -> Path:
+    """Return the folder of one step's checkpoint; say which steps there are where it is missing."""
+    steps = find(run)
+    if step in steps:
+        return steps[step]
+    if not steps:
+        raise CheckpointError(
+            f"{run} has no checkpoint of step {step}: it has none yet.", f"Train it: regard resume {run}"
+        )
+    raise CheckpointError(
+        f"{run} has no checkpoint of step {step}.", f"There are the steps {', '.join(map(str, steps))}."
+    )
+
+
+def by_validation(steps: dict[int, Path]) -> list[int]:
+    """Return the validated steps, the lowest validation loss first; the earlier first where two are equal."""
+    losses = {step: validation_loss(path) for step, path in steps.items()}
+    ranked = sorted((loss, step) for step, loss in losses.items() if loss is not None)
+    return [step for loss, step in ranked if loss < math.inf]
+
+
+def validation_loss(path: Path) -> float | None:
+    """Return the validation loss in a checkpoint's state: infinity without a validation, None if it is no JSON."""
+    try:
+        state = json.loads((path / STATE).read_bytes())
+    except OSError:
+        return math.inf
+    except ValueError:
+        return None
+    loss = (state.get("validation") or {}).get("loss")
+    return math.inf if loss is None else float(loss)
+
+
+def prune(run: RunFolder, *, keep: int, protect: Collection[int] = ()) -> list[int]:
+    """Delete the oldest checkpoints beyond the `keep` newest, and return their steps.
+
+    The best one, the newest one and the steps in `protect` stay. Averages are not touched. Only for the holder of the
+    run's lock, after a new checkpoint is in place.
+    """
+    steps = find(run)
+    staying = {*list(steps)[-max(keep, 1) :], *by_validation(steps)[:1], *protect}
+    return discard_all(steps, [step for step in steps if step not in staying])
+
+
+def drop_after(run: RunFolder, *, step: int) -> list[int]:
+    """Delete the checkpoints after a step from which the run goes on, and return their steps.
+
+    They are damaged, or of a future that will be trained again; `prune` must not count them among the newest. Only for
+    the holder of the run's lock.
+    """
+    steps = find(run)
+    return discard_all(steps, [later for later in steps if later > step])
+
+
+def discard_all(steps: dict[int, Path], going: list[int]) -> list[int]:
+    """Delete the folders of the steps in `going`, oldest first, and return these steps."""
+    for step in going:
+        discard(steps[step])
+    return going

@@ -1,0 +1,125 @@
+"""The machine: device, precision, threads, allocator, seeds. The one place that knows it.
+
+Nothing here runs at import: the command (or whoever trains from Python) calls `prepare` once, before the first tensor.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import multiprocessing
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from regard.config import RuntimeConfig
+from regard.errors import UsageError, did_you_mean
+
+# Parameters of glibc's mallopt, from malloc.h.
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What a run computes on, and with what."""
+
+    device: torch.device
+    precision: str
+    threads: int
+
+    @contextlib.contextmanager
+    def autocast(self) -> Iterator[None]:
+        """Compute matrix products in this precision inside the block."""
+        if self.precision == "fp32":
+            yield
+        else:
+            with torch.autocast(self.device.type, dtype=torch.bfloat16):
+                yield
+
+
+def prepare(config: RuntimeConfig) -> Machine:
+    """Choose device, precision and threads, and set the process up for them."""
+    device = _choose_device(config.device)
+    threads = config.threads or cores()
+    torch.set_num_threads(threads)
+    if device.type == "cpu":
+        # Adam's averages of rare tokens decay into denormal numbers, which are many times slower to add.
+        torch.set_flush_denormal(True)
+    return Machine(device=device, precision=_choose_precision(config.precision, device), threads=threads)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def keep_freed_memory() -> bool:
+    """Tell glibc to keep large freed blocks instead of returning them to the system; return whether it was told.
+
+    A training step frees and asks for the same large blocks again; each return costs page faults at the next use.
+    """
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    settings = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1, _M_TOP_PAD: 64 << 20}
+    return all(mallopt(parameter, value) == 1 for parameter, value in settings.items())
+
+
+def mix(*parts: int | str) -> int:
+    """Mix a seed with what it is for, such as (seed, "order", epoch), into 63 bits that look unrelated."""
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def facts() -> dict[str, str | int]:
+    """Return the versions and settings on which the last bits of a result depend."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _choose_device(name: str) -> torch.device:
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    kind = name.partition(":")[0]
+    if kind not in ("cpu", "cuda", "mps"):
+        raise UsageError(f"There is no device '{name}'.", did_you_mean(name, ["auto", "cpu", "cuda", "mps"]))
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise UsageError("This machine has no CUDA device that torch can use.", "Use --set runtime.device=cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("This machine has no Metal device that torch can use.", "Use --set runtime.device=cpu")
+    return torch.device(name)
+
+
+def _choose_precision(name: str, device: torch.device) -> str:
+    if name not in ("auto", "fp32", "bf16"):
+        raise UsageError(f"There is no precision '{name}'.", did_you_mean(name, ["auto", "fp32", "bf16"]))
+    if name == "auto":
+        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    if name == "bf16" and device.type == "cpu" and not _survives_bf16():
+        raise UsageError(
+            "This processor cannot multiply bf16 matrices: a trial in a child process died.",
+            "Use --set runtime.precision=fp32",
+        )
+    return name
+
+
+def _survives_bf16() -> bool:
+    """Try a bf16 product in a child: some virtual machines advertise AMX and deny it, which kills the process."""
+    child = multiprocessing.get_context("spawn").Process(target=_multiply_bf16)
+    child.start()
+    child.join(60)
+    return child.exitcode == 0
+
+
+def _multiply_bf16() -> None:
+    ones = torch.ones(256, 256, dtype=torch.bfloat16)
+    assert (ones @ ones)[0, 0] == 256

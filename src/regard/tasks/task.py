@@ -1,0 +1,98 @@
+"""What makes one loop enough: the protocol that every job follows.
+
+A task knows its vocabulary, turns examples into batches, model outputs into a loss, predictions into scores. It knows
+neither the optimizer nor the run folder's checkpoints.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from regard.config import DecodingConfig, RunConfig
+
+Indices = npt.NDArray[np.int64]
+Progress = Callable[[str, int], None]
+
+
+class Examples(Protocol):
+    """Encoded examples of one task, and the order in which they are learnt."""
+
+    def __len__(self) -> int: ...
+
+    def order(self, epoch: int) -> list[Indices]:
+        """The batches of an epoch: a function of the seed and the epoch alone."""
+        ...
+
+    def fixed_order(self) -> list[Indices]:
+        """Batches for validation, always the same."""
+        ...
+
+    def batch(self, indices: Indices, device: torch.device) -> Any:
+        """Put examples together, padded."""
+        ...
+
+    def places(self, indices: Indices) -> list[str]:
+        """Where the examples come from, as FILE:LINE."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What a validation found: the loss per unit of weight, further scores by name, and a few outputs to show."""
+
+    loss: float
+    scores: Mapping[str, float]
+    samples: tuple[tuple[str, str, str], ...] = ()  # input, expected, predicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A task with its data, and what there is to tell about it before the first step."""
+
+    task: "Task"
+    train: Examples
+    valid: Examples
+    facts: tuple[tuple[str, str], ...]  # what the report shows, label and text
+    hashes: Mapping[str, str]  # the content of each file that was read
+
+
+class Task(Protocol):
+    """One job."""
+
+    name: str
+
+    @classmethod
+    def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
+        """Read the data; learn the vocabulary, or take the one in the given folder."""
+        ...
+
+    @classmethod
+    def load(cls, config: RunConfig, vocabulary: Path) -> Self:
+        """Make the task of a finished run, without its data."""
+        ...
+
+    def save(self, vocabulary: Path) -> None:
+        """Write the vocabulary into a run's folder."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The fields of the model's config that the data decides."""
+        ...
+
+    def initialise(self, model: nn.Module) -> None:
+        """Put given weights (word vectors) into a new model."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, float]:
+        """The sum of the losses of a batch, and how many tokens (or examples) it is over."""
+        ...
+
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
+        """Score the model on held-out examples."""
+        ...

@@ -1,0 +1,36 @@
+"""The model card: the README.md of a run folder, for whoever finds it a year later."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from regard.config import RunConfig
+
+
+def model_card(
+    name: str, config: RunConfig, *, facts: Sequence[tuple[str, str]], best: Mapping[str, Any], n_parameters: int
+) -> str:
+    """Return the card's Markdown."""
+    lines = [
+        f"# {name}",
+        "",
+        f"A model for the task `{config.task}`, trained with regard: {config.model.preset or 'a network of its own'}, "
+        f"{n_parameters:,} parameters.",
+        "",
+        "## Data",
+        "",
+        *(f"- {label}: {text}" for label, text in facts),
+        *(f"- file: `{file}`" for file in (*config.data.train, *config.data.valid)),
+        "",
+        "## Scores on the validation data",
+        "",
+        *(f"- {key}: {value:.4g}" for key, value in best.items() if key != "step"),
+        *([f"- at step {best['step']:,}"] if "step" in best else ["- none yet"]),
+        "",
+        "## Use",
+        "",
+        f"    regard {'translate' if config.task == 'translate' else 'predict'} {name}",
+        "",
+        "All settings are in `config.toml`; `regard train config.toml --run ANOTHER` repeats the run.",
+        "",
+    ]
+    return "\n".join(lines)

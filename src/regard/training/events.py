@@ -1,0 +1,69 @@
+"""What a run tells its caller, in order: a Report, then Updated, Validated, Saved and Noted, at last Finished."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.config import RunConfig
+from regard.tasks.task import Validation
+from regard.training.loop import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What is known before the first step."""
+
+    run: Path
+    config: RunConfig
+    facts: tuple[tuple[str, str], ...]
+    n_parameters: int
+    total_steps: int  # 0 if only time ends the run
+    seconds_a_step: float
+    checkpoint_bytes: int
+    step: int  # where the run goes on from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updated:
+    """One update was made."""
+
+    update: Update
+    total_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validated:
+    """The model was scored; `best` if its loss is the lowest so far."""
+
+    step: int
+    validation: Validation
+    best: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A checkpoint is on the disk."""
+
+    step: int
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noted:
+    """Something the user should know, such as a damaged checkpoint that was passed over."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The run has ended: why, where its best checkpoint stands, and the scores of that validation."""
+
+    reason: str
+    step: int
+    seconds: float
+    best: Mapping[str, float]
+    signal: int = 0  # the signal that ended it, if one did
+
+
+Event = Report | Updated | Validated | Saved | Noted | Finished

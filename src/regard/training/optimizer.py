@@ -1,0 +1,66 @@
+"""AdamW over a model's parameters, and its state as named tensors, for checkpoints free of pickle."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import TrainingConfig
+from regard.errors import CheckpointError
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")  # torch's names for the averages of the gradient and of its square
+
+
+class Optimizer:
+    """AdamW (Loshchilov & Hutter 2019); weight decay touches matrices only, not biases and norms."""
+
+    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+        self.named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        matrices = [parameter for parameter in self.named.values() if parameter.dim() >= 2]
+        others = [parameter for parameter in self.named.values() if parameter.dim() < 2]
+        groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self.adam = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=config.learning_rate,
+            betas=(config.beta1, config.beta2),
+            eps=config.epsilon,
+            fused=True,
+        )
+
+    def zero(self) -> None:
+        """Forget the gradients."""
+        self.adam.zero_grad(set_to_none=True)
+
+    def gradients(self) -> list[Tensor]:
+        """Return the gradients there are."""
+        return [parameter.grad for parameter in self.named.values() if parameter.grad is not None]
+
+    def update(self, rate: float) -> None:
+        """Move the parameters by one step at this learning rate."""
+        for group in self.adam.param_groups:
+            group["lr"] = rate
+        self.adam.step()
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the moments and counts by parameter: `<name>.exp_avg`, `<name>.exp_avg_sq`, `<name>.step`."""
+        return {
+            f"{name}.{key}": value
+            for name, parameter in self.named.items()
+            for key, value in self.adam.state.get(parameter, {}).items()
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back what `state` returned."""
+        for name, parameter in self.named.items():
+            if f"{name}.step" not in tensors:
+                continue
+            state = {key: tensors[f"{name}.{key}"].to(parameter.device) for key in _MOMENTS}
+            for key, moment in state.items():
+                if moment.shape != parameter.shape:
+                    raise CheckpointError(
+                        f"The optimizer's {name}.{key} has the shape {tuple(moment.shape)}, "
+                        f"the model's parameter {tuple(parameter.shape)}.",
+                        "Resume with the model that wrote the checkpoint.",
+                    )
+            state["step"] = tensors[f"{name}.step"]
+            self.adam.state[parameter] = state

@@ -1,0 +1,57 @@
+"""Learning rates as pure functions of the step: nothing to save, nothing to restore."""
+
+import math
+from collections.abc import Callable
+
+from regard.config import TrainingConfig
+from regard.errors import ConfigError, did_you_mean
+
+
+def inverse_sqrt(step: int, *, warmup: int, total: int) -> float:
+    """Rise in a line to 1 at `warmup`, then fall as 1 / √step (Vaswani et al. 2017, 5.3). Needs no end."""
+    warmup = max(1, warmup)
+    return min(step / warmup, math.sqrt(warmup / max(1, step)))
+
+
+def cosine(step: int, *, warmup: int, total: int) -> float:
+    """Rise in a line to 1 at `warmup`, then fall along half a cosine to 0 at `total`."""
+    if step < warmup:
+        return step / warmup
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, total - warmup))))
+
+
+def linear(step: int, *, warmup: int, total: int) -> float:
+    """Rise in a line to 1 at `warmup`, then fall in a line to 0 at `total`."""
+    if step < warmup:
+        return step / warmup
+    return max(0.0, 1 - (step - warmup) / max(1, total - warmup))
+
+
+def constant(step: int, *, warmup: int, total: int) -> float:
+    """Rise in a line to 1 at `warmup` and stay there."""
+    return min(1.0, step / max(1, warmup))
+
+
+SCHEDULES: dict[str, Callable[..., float]] = {
+    "inverse-sqrt": inverse_sqrt,
+    "cosine": cosine,
+    "linear": linear,
+    "constant": constant,
+}
+_DECAYING = ("cosine", "linear")
+
+
+def learning_rate(step: int, config: TrainingConfig, *, total: int) -> float:
+    """Return the rate of update number `step`, counted from 1; `total` is the last one's number, 0 if nobody knows."""
+    return config.learning_rate * SCHEDULES[config.schedule](step, warmup=config.warmup, total=total)
+
+
+def check_schedule(config: TrainingConfig) -> None:
+    """Refuse a schedule that does not exist, or that needs an end where none is given."""
+    if config.schedule not in SCHEDULES:
+        raise ConfigError(f"There is no schedule '{config.schedule}'.", did_you_mean(config.schedule, SCHEDULES))
+    if config.schedule in _DECAYING and not (config.steps or config.epochs):
+        raise ConfigError(
+            f"The schedule '{config.schedule}' falls to zero at the end, and no end is given in steps or epochs.",
+            "Give --steps or --epochs, or choose training.schedule=inverse-sqrt.",
+        )

@@ -1,0 +1,79 @@
+"""Files that are not there, not files, empty, gzipped, damaged."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from regard.data.formats.files import check_file, open_file, open_seekable
+from regard.errors import DataError
+
+
+def error_of(file: Path) -> DataError:
+    with pytest.raises(DataError) as caught:
+        check_file(str(file))
+    return caught.value
+
+
+def test_a_missing_file_gets_the_near_name(tmp_path: Path) -> None:
+    (tmp_path / "train.en").write_text("a\n")
+    error = error_of(tmp_path / "trian.en")
+    assert error.problem == f"{tmp_path}/trian.en: there is no such file."
+    assert error.remedy == f"Did you mean {tmp_path}/train.en?"
+
+
+def test_a_missing_file_without_a_near_name(tmp_path: Path) -> None:
+    assert error_of(tmp_path / "train.en").remedy == f"No file in {tmp_path} has a similar name."
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    error = error_of(tmp_path / "nowhere" / "train.en")
+    assert error.remedy == f"The folder {tmp_path}/nowhere does not exist either."
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    error = error_of(tmp_path)
+    assert error.problem == f"{tmp_path}: a file was expected, this is a folder."
+    assert error.remedy == "Name the files inside it."
+
+
+def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "train.en").touch()
+    error = error_of(tmp_path / "train.en")
+    assert error.problem == f"{tmp_path}/train.en: the file is empty."
+    assert error.remedy == "Check the step that wrote it."
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "train.en"
+    file.write_text("a\n")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError) as caught, open_file(str(file)):
+        pass
+    assert caught.value.problem == f"{file}: cannot be read (Permission denied)."
+    assert caught.value.remedy == "Check its permissions."
+
+
+def test_gzip_is_transparent(tmp_path: Path) -> None:
+    plain, zipped = tmp_path / "a.en", tmp_path / "b.en.gz"
+    plain.write_bytes(b"one\ntwo\n")
+    zipped.write_bytes(gzip.compress(b"one\ntwo\n"))
+    for file in (plain, zipped):
+        with open_file(str(file)) as stream:
+            assert stream.read() == b"one\ntwo\n"
+        with open_seekable(str(file)) as stream:
+            stream.seek(4)
+            assert stream.read() == b"two\n"
+
+
+def test_a_damaged_gzip_for_a_reader_that_jumps(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet.gz"
+    file.write_bytes(gzip.compress(bytes(range(256)) * 40)[:-12])
+    with pytest.raises(DataError) as caught, open_seekable(str(file)):
+        pass
+    assert caught.value.problem == f"{file}: damaged or incomplete gzip data."
+    assert caught.value.remedy == f"Copy it again; `gzip -t {file}` tells when it is whole."

@@ -1,0 +1,69 @@
+"""Parquet."""
+
+import gzip
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from regard.data.formats import parquet
+from regard.data.formats.parquet import read_parquet
+from regard.data.formats.rows import Bad, Row
+from regard.errors import DataError, MissingExtraError
+
+
+def write(file: Path, columns: dict[str, Any]) -> str:
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    return str(file)
+
+
+def test_columns_of_text_are_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 2)
+    english = pyarrow.array(["one", "two", "three", "four", "five"], pyarrow.large_string())
+    german = pyarrow.array(["eins", "zwei", None, "vier", "fünf"]).dictionary_encode()
+    file = write(tmp_path / "a.parquet", {"id": [1, 2, 3, 4, 5], "en": english, "de": german})
+    assert list(read_parquet(file)) == [
+        Row(file, 1, {"en": "one", "de": "eins"}),
+        Row(file, 2, {"en": "two", "de": "zwei"}),
+        Row(file, 3, {"en": "three"}),
+        Row(file, 4, {"en": "four", "de": "vier"}),
+        Row(file, 5, {"en": "five", "de": "fünf"}),
+    ]
+
+
+def test_the_translation_of_hugging_face_is_unpacked_and_gzip(tmp_path: Path) -> None:
+    plain = write(tmp_path / "a.parquet", {"id": ["0", "1"], "translation": [{"en": "Yes", "de": "Ja"}, None]})
+    file = tmp_path / "b.parquet.gz"
+    file.write_bytes(gzip.compress(Path(plain).read_bytes()))
+    assert list(read_parquet(str(file))) == [Row(str(file), 1, {"en": "Yes", "de": "Ja"}), Row(str(file), 2, {})]
+
+
+def test_bad_texts(tmp_path: Path) -> None:
+    raw = pyarrow.array([b"M\xfcnchen", b"a\0b", b"good"], pyarrow.binary())
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 3, raw.buffers())
+    file = write(tmp_path / "a.parquet", {"de": text})
+    assert list(read_parquet(file)) == [
+        Bad(file, 1, "not UTF-8", "M\\xfcnchen"),
+        Bad(file, 2, "NUL byte", "a\\x00b"),
+        Row(file, 3, {"de": "good"}),
+    ]
+
+
+def test_what_is_no_parquet(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"one\ttwo\n" * 10)
+    with pytest.raises(DataError) as caught:
+        list(read_parquet(str(file)))
+    assert caught.value.problem.startswith(f"{file}: not a whole Parquet file (Parquet magic bytes not found")
+    assert caught.value.remedy == "Write or copy it again."
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError) as caught:
+        list(read_parquet(str(tmp_path / "a.parquet")))
+    assert caught.value.problem == "Reading Parquet files needs the package 'pyarrow', which is not installed."
+    assert caught.value.remedy == "Install it with: pip install 'regard[formats]'"

@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from regard.decoding.beam import Beam, search
+from regard.decoding.ensemble import Ensemble, EnsembleState
+from regard.errors import UsageError
+
+START, END = 0, 1
+
+
+def run(model, inputs):
+    limits = torch.tensor([8] * 4)
+    return search(model, model.start(inputs), Beam(width=3, n_best=2), start_id=START, end_id=END, limits=limits)
+
+
+def test_a_model_with_itself_is_the_model(prefix_model):
+    model, seeds = prefix_model(), [1, 2, 3, 4]
+    alone, twice = run(model, seeds), run(Ensemble([model, model]), [seeds, seeds])
+    for one, other in zip(alone, twice, strict=True):
+        assert [hypothesis.ids for hypothesis in one.hypotheses] == [hypothesis.ids for hypothesis in other.hypotheses]
+        assert other.best.score == pytest.approx(one.best.score, abs=1e-5)
+
+
+def test_probabilities_are_averaged(constant):
+    one, other = constant([0.0, 4.0, -2.0]), constant([3.0, 0.0, 1.0])
+    ensemble = Ensemble([one, other])
+    log_probs, state = ensemble.step(ensemble.start([[0], [0]]), torch.tensor([[START]]))
+    expected = (torch.tensor([[0.0, 4.0, -2.0]]).softmax(-1) + torch.tensor([[3.0, 0.0, 1.0]]).softmax(-1)) / 2
+    torch.testing.assert_close(log_probs.exp(), expected)
+    assert len(state.states) == 2
+
+
+def test_sentences_join_in_every_member(prefix_model):
+    model = prefix_model()
+    ensemble = Ensemble([model, model])
+    joined = ensemble.start([[1], [2]]).join(ensemble.start([[3], [4]]))
+    assert isinstance(joined, EnsembleState)
+    assert [state.seeds.tolist() for state in joined.states] == [[1, 3], [2, 4]]
+
+
+def test_members_of_different_vocabularies_are_refused(prefix_model):
+    ensemble = Ensemble([prefix_model(5), prefix_model(7)])
+    with pytest.raises(UsageError) as raised:
+        ensemble.step(ensemble.start([[0], [0]]), torch.tensor([[START]]))
+    assert str(raised.value) == (
+        "The models of an ensemble must share one target vocabulary, but theirs have [5, 7] tokens.\n"
+        "Use runs that were trained with the same vocabulary."
+    )
+
+
+def test_an_ensemble_of_none_is_refused():
+    with pytest.raises(UsageError) as raised:
+        Ensemble([])
+    assert str(raised.value) == "An ensemble needs at least one model, but none was given.\nName one or more runs."

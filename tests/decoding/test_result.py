@@ -1,0 +1,34 @@
+import math
+
+import pytest
+
+from regard.decoding.result import Decoded, check_limits, check_possible, hypothesis
+from regard.errors import UsageError
+
+
+def test_the_end_token_is_no_part_of_the_ids_but_its_log_prob_is_kept():
+    ended = hypothesis([4, 5, 1], [-0.1, -0.2, -0.3], score=-0.2, end_id=1)
+    assert (ended.ids, ended.log_probs, ended.finished) == ((4, 5), (-0.1, -0.2, -0.3), True)
+    cut = hypothesis([4, 5], [-0.1, -0.2], score=-0.15, end_id=1)
+    assert (cut.ids, cut.log_probs, cut.finished) == ((4, 5), (-0.1, -0.2), False)
+    assert Decoded((ended, cut)).best is ended
+
+
+def test_a_limit_below_one_is_refused():
+    check_limits([1, 2])
+    with pytest.raises(UsageError) as raised:
+        check_limits([3, 0])
+    assert str(raised.value) == (
+        "Every sentence needs a limit of at least 1 token, but sentence 1 has 0.\nGive a larger maximum length."
+    )
+
+
+@pytest.mark.parametrize("log_prob", [-math.inf, math.nan])
+def test_a_sentence_that_can_write_nothing_is_reported(log_prob):
+    check_possible(-50.0, sentence=0, position=0)
+    with pytest.raises(UsageError) as raised:
+        check_possible(log_prob, sentence=3, position=5)
+    assert str(raised.value) == (
+        "Sentence 3 has no token to write at position 5: the rules ban every one, or the model's logits are not numbers.\n"
+        "Relax the rules (banned tokens, forced prefix, minimum length, repeated n-grams), or check the model."
+    )

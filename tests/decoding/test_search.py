@@ -1,0 +1,52 @@
+import torch
+
+from regard.config import DecodingConfig
+from regard.decoding.beam import Beam, search
+from regard.decoding.greedy import greedy
+from regard.decoding.penalties import LengthPower
+from regard.decoding.rules import Banned, MinLength, NoRepeatedNgram, RepetitionPenalty
+from regard.decoding.sampling import Sampling, sample
+from regard.decoding.search import config_rules, decode
+
+COMMON = {"start_id": 0, "end_id": 1, "limits": torch.tensor([6, 6, 6])}
+
+
+def run(model, config, **options):
+    return decode(model, model.start([1, 2, 3]), config, **COMMON, **options)
+
+
+def test_a_beam_of_one_is_greedy_search(prefix_model):
+    model = prefix_model()
+    expected = greedy(model, model.start([1, 2, 3]), penalty=LengthPower(0.3), **COMMON)
+    assert run(model, DecodingConfig(beam=1, length_penalty=0.3)) == expected
+
+
+def test_a_wider_beam_is_beam_search(prefix_model):
+    model = prefix_model()
+    beam = Beam(width=4, n_best=2, penalty=LengthPower(0.3))
+    expected = search(model, model.start([1, 2, 3]), beam, **COMMON)
+    assert run(model, DecodingConfig(beam=4, n_best=2, length_penalty=0.3)) == expected
+
+
+def test_sampling_takes_its_options_seed_and_keys(prefix_model):
+    model = prefix_model()
+    sampling = Sampling(temperature=1.3, top_k=6, top_p=0.95, samples=2, seed=7)
+    expected = sample(model, model.start([1, 2, 3]), sampling, keys=[30, 20, 10], **COMMON)
+    config = DecodingConfig(sample=True, temperature=1.3, top_k=6, top_p=0.95, n_best=2)
+    assert run(model, config, seed=7, keys=[30, 20, 10]) == expected
+
+
+def test_the_config_says_which_rules_hold():
+    assert config_rules(DecodingConfig(), end_id=1) == []
+    config = DecodingConfig(min_length=2, no_repeat_ngram=3, repetition_penalty=1.2)
+    assert config_rules(config, end_id=1) == [MinLength(2, 1), NoRepeatedNgram(3), RepetitionPenalty(1.2)]
+
+
+def test_rules_of_the_caller_and_of_the_config_both_hold(prefix_model):
+    for beam, sampled in ((1, False), (3, False), (1, True)):
+        results = run(
+            prefix_model(end_bias=3.0), DecodingConfig(beam=beam, sample=sampled, min_length=4), rules=[Banned((5, 6))]
+        )
+        for decoded in results:
+            assert len(decoded.best.ids) >= 4
+            assert not {5, 6} & set(decoded.best.ids)

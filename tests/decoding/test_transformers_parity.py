@@ -1,0 +1,158 @@
+"""The same weights and options give the same outputs as `generate` of the transformers package."""
+
+import warnings
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.decoding.beam import Beam, search
+from regard.decoding.greedy import greedy
+from regard.decoding.penalties import LengthPower
+from regard.decoding.rules import Banned, MinLength, NoRepeatedNgram, RepetitionPenalty
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from transformers import MarianConfig, MarianMTModel
+
+PAD, END, VOCAB, LIMIT = 0, 1, 23, 12
+
+
+@dataclass(frozen=True)
+class MarianState:
+    memory: Tensor  # (N, S, D)
+    mask: Tensor  # (N, S)
+    prefixes: Tensor  # (R, T)
+
+    @property
+    def width(self):
+        return len(self.prefixes) // len(self.memory)
+
+    def reorder(self, parents):
+        return MarianState(self.memory, self.mask, self.prefixes[parents])
+
+    def keep(self, sentences):
+        prefixes = self.prefixes.unflatten(0, (-1, self.width))[sentences].flatten(0, 1)
+        return MarianState(self.memory[sentences], self.mask[sentences], prefixes)
+
+
+class Marian:
+    """transformers' network without a cache, as a decoder of ours."""
+
+    def __init__(self, network):
+        self.network = network
+
+    def start(self, inputs):
+        ids, mask = inputs
+        memory = self.network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        return MarianState(memory, mask, ids[:, :0])
+
+    def step(self, state, ids, counts=None):
+        state = MarianState(state.memory, state.mask, torch.cat((state.prefixes, ids), dim=1))
+        logits = self.network(
+            encoder_outputs=(state.memory.repeat_interleave(state.width, dim=0),),
+            attention_mask=state.mask.repeat_interleave(state.width, dim=0),
+            decoder_input_ids=state.prefixes,
+            use_cache=False,
+        ).logits[:, -1]
+        return logits, state
+
+
+@pytest.fixture(scope="module")
+def network():
+    """Random weights, large enough that the outputs vary, and a bias by which they end at different lengths."""
+    torch.manual_seed(4)
+    sizes = {
+        f"{side}_{name}": size
+        for side in ("encoder", "decoder")
+        for name, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))
+    }
+    config = MarianConfig(
+        vocab_size=VOCAB,
+        d_model=16,
+        init_std=0.8,
+        max_position_embeddings=32,
+        **sizes,
+        pad_token_id=PAD,
+        eos_token_id=END,
+        decoder_start_token_id=PAD,
+        forced_eos_token_id=None,
+    )
+    network = MarianMTModel(config).eval()
+    network.final_logits_bias[0, END] = 2.0
+    return network
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    generator = torch.Generator().manual_seed(4)
+    ids = torch.randint(2, VOCAB, (10, 7), generator=generator)
+    mask = torch.arange(7) < torch.randint(2, 8, (10, 1), generator=generator)
+    return ids.masked_fill(~mask, PAD), mask.long()
+
+
+def generate(network, inputs, **options):
+    """Return the tokens of every hypothesis up to the end token, and their scores where there are any."""
+    ids, mask = inputs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = network.generate(
+            ids,
+            attention_mask=mask,
+            max_new_tokens=LIMIT,
+            max_length=None,
+            do_sample=False,
+            bad_words_ids=[[PAD]],
+            return_dict_in_generate=True,
+            output_scores=True,
+            **options,
+        )
+    rows = [row[1:] for row in found.sequences.tolist()]
+    return [tuple(row[: row.index(END)]) if END in row else tuple(row) for row in rows], found.get("sequences_scores")
+
+
+def common(inputs):
+    return {"start_id": PAD, "end_id": END, "limits": torch.full((len(inputs[0]),), LIMIT)}
+
+
+@pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0, 1.4])
+def test_beam_search_agrees(network, inputs, alpha):
+    expected, scores = generate(
+        network, inputs, num_beams=4, num_return_sequences=4, early_stopping="never", length_penalty=alpha
+    )
+    model = Marian(network)
+    beam = Beam(width=4, n_best=4, penalty=LengthPower(alpha))
+    results = search(model, model.start(inputs), beam, rules=[Banned((PAD,))], **common(inputs))
+    assert [one.ids for decoded in results for one in decoded.hypotheses] == expected
+    assert [one.score for decoded in results for one in decoded.hypotheses] == pytest.approx(scores.tolist(), abs=1e-4)
+    assert len({len(ids) for ids in expected}) > 3
+    best = Beam(width=4, penalty=LengthPower(alpha))
+    alone = search(model, model.start(inputs), best, rules=[Banned((PAD,))], **common(inputs))
+    assert [decoded.best.ids for decoded in alone] == expected[::4]
+
+
+def test_rules_agree(network, inputs):
+    expected, _ = generate(
+        network,
+        inputs,
+        num_beams=4,
+        early_stopping="never",
+        length_penalty=1.0,
+        min_new_tokens=4,
+        no_repeat_ngram_size=2,
+        repetition_penalty=1.3,
+    )
+    free, _ = generate(network, inputs, num_beams=4, early_stopping="never", length_penalty=1.0)
+    model = Marian(network)
+    rules = [Banned((PAD,)), MinLength(4, END), NoRepeatedNgram(2), RepetitionPenalty(1.3)]
+    results = search(model, model.start(inputs), Beam(width=4), rules=rules, **common(inputs))
+    assert [decoded.best.ids for decoded in results] == expected
+    assert expected != free
+
+
+def test_greedy_search_agrees(network, inputs):
+    expected, _ = generate(network, inputs, num_beams=1)
+    model = Marian(network)
+    results = greedy(model, model.start(inputs), rules=[Banned((PAD,))], **common(inputs))
+    assert [decoded.best.ids for decoded in results] == expected

@@ -1,0 +1,90 @@
+import errno
+import json
+import os
+
+import pytest
+
+from regard.errors import RunError, TrainingError
+from regard.runs import metrics
+from regard.runs.folder import RunFolder
+from regard.runs.metrics import Metrics
+
+
+def test_records_come_back_in_order_as_valid_json(run: RunFolder) -> None:
+    assert metrics.read(run) == []
+    with Metrics(run) as writer:
+        writer.append({"step": 1, "loss": 0.1 + 0.2})
+        # A second reader sees the record at once.
+        assert metrics.read(run) == [{"step": 1, "loss": 0.1 + 0.2}]
+        writer.append({"step": 2, "loss": float("nan"), "sample": "grün\u2028weiß\nblau"})
+        writer.sync()
+    assert metrics.read(run)[1] == {"step": 2, "loss": None, "sample": "grün\u2028weiß\nblau"}
+    assert "NaN" not in run.metrics_file.read_text()
+
+
+def test_sync_waits_for_the_disk(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Metrics(run) as writer:
+        synced: list[int] = []
+        monkeypatch.setattr(os, "fsync", synced.append)
+        writer.append({"step": 1})
+        assert synced == []
+        writer.sync()
+        assert synced == [writer.file.fileno()]
+
+
+@pytest.mark.parametrize("torn", [b'{"step": 2, "lo', b'{"step": 2}', b"\0\0\0\0"])
+def test_a_torn_last_line_is_not_read_and_not_appended_to(run: RunFolder, torn: bytes) -> None:
+    run.metrics_file.write_bytes(b'{"step": 1}\n' + torn)
+    assert metrics.read(run) == [{"step": 1}]
+    with Metrics(run) as writer:
+        writer.append({"step": 2, "loss": 1.0})
+    assert run.metrics_file.read_bytes() == b'{"step": 1}\n{"step": 2, "loss": 1.0}\n'
+
+
+def test_cutting_drops_what_came_after_the_step(run: RunFolder) -> None:
+    kept = b'{"event": "start"}\n{"step":  1}\n{"step": 2, "loss": 1.50}\n'
+    run.metrics_file.write_bytes(kept + b'{"step": 3}\n{"step": 4}\n{"step": 5, "lo')
+    metrics.cut(run, step=2)
+    assert run.metrics_file.read_bytes() == kept
+    metrics.cut(run, step=0)
+    assert metrics.read(run) == [{"event": "start"}]
+
+
+def test_cutting_where_nothing_was_written(run: RunFolder) -> None:
+    metrics.cut(run, step=2)
+    assert not run.metrics_file.exists()
+
+
+@pytest.mark.parametrize("line", ["[1, 2]", "{'step': 2}", "\udcff"])
+def test_a_damaged_line_in_the_middle_is_named(run: RunFolder, line: str) -> None:
+    run.metrics_file.write_bytes(f'{{"step": 1}}\n{line}\n{{"step": 3}}\n'.encode(errors="surrogateescape"))
+    with pytest.raises(RunError) as caught:
+        metrics.read(run)
+    assert caught.value.problem == f"{run.metrics_file}, line 2: a JSON object is expected, and this is none."
+    assert caught.value.remedy == "Delete that line."
+
+
+class NarrowFile:
+    """A file that takes three bytes a call, and no more than ten."""
+
+    def __init__(self) -> None:
+        self.content = b""
+
+    def write(self, data: memoryview) -> int:
+        if len(self.content) > 9:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.content += bytes(data[:3])
+        return min(3, len(data))
+
+
+def test_short_writes_go_on_and_a_full_disk_is_told(run: RunFolder) -> None:
+    with Metrics(run) as writer:
+        real, narrow = writer.file, NarrowFile()
+        writer.file = narrow  # type: ignore[assignment]
+        try:
+            writer.append({"a": 1})
+            assert json.loads(narrow.content) == {"a": 1}
+            with pytest.raises(TrainingError, match="The disk is full: 1 MB needed"):
+                writer.append({"a": 2})
+        finally:
+            writer.file = real
