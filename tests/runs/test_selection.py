@@ -10,6 +10,7 @@ from regard.errors import CheckpointError, RunError
 from regard.runs import checkpoints
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
+from regard.runs.names import find
 from regard.runs.selection import drop_after, newest_good, prune, select
 
 Save = Callable[..., Checkpoint]
@@ -163,7 +164,7 @@ def test_pruning_never_takes_the_newest(run: RunFolder, save: Save) -> None:
     save(100)
     save(200)
     assert prune(run, keep=0) == [100]
-    assert list(checkpoints.find(run)) == [200]
+    assert list(find(run)) == [200]
 
 
 def test_what_comes_after_the_resumed_step_is_dropped(run: RunFolder, save: Save) -> None:
@@ -172,7 +173,7 @@ def test_what_comes_after_the_resumed_step_is_dropped(run: RunFolder, save: Save
     damage(run.checkpoints / "step-00000300")
     resumed, _ = newest_good(run)
     assert drop_after(run, step=resumed.step) == [300]
-    assert list(checkpoints.find(run)) == [100, 200]
+    assert list(find(run)) == [100, 200]
 
 
 def test_a_state_without_a_validation_is_not_the_best(run: RunFolder, save: Save) -> None:

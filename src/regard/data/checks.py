@@ -6,7 +6,7 @@ Everything streams: a corpus may be larger than memory. When two sentences count
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ MAX_CHARACTERS = 5000
 # The ratio of lengths says nothing about short sentences: "Ja." may be "Yes, of course I will."
 RATIO_FROM_CHARACTERS = 40
 N_EXAMPLES = 5
+PROGRESS_EVERY = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,15 +180,21 @@ def check(
     against: Sequence[str | os.PathLike[str]] | None = None,
     source: str = "",
     target: str = "",
+    progress: Callable[[int], None] = lambda done: None,
 ) -> DataReport:
-    """Read a corpus and report what a person should know before training on it; `against` is the test set."""
+    """Read a corpus and report what a person should know before training on it; `against` is the test set.
+
+    `progress` is called now and then with the number of good pairs read.
+    """
     pairs = read_pairs(files, source=source, target=target)
     test_pairs = read_pairs(against, source=source, target=target) if against else None
     screening = screen(pairs, on_bad="keep-going")
     index = PairIndex()
     n_copied = 0
     counters = [LengthCounter() for _ in range(4)]
-    for pair in screening:
+    for done, pair in enumerate(screening):
+        if done % PROGRESS_EVERY == 0:
+            progress(done)
         index.add(pair)
         n_copied += pair.source.strip() == pair.target.strip()
         lengths = (len(pair.source), len(pair.source.split()), len(pair.target), len(pair.target.split()))

@@ -4,7 +4,7 @@ Every pass streams; nothing here grows with the corpus but what the operating sy
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -84,7 +84,7 @@ def prepare_parallel(
     )
     train_hashes = [hashes[file] for file in data.train]
     train = cached(
-        ("train", *key, *train_hashes),
+        ("training pairs", *key, *train_hashes),
         lambda writer: _encode(writer, training, vocabulary, data, progress, texts=False),
     )
     _refuse_too_many_long(train, data)
@@ -95,7 +95,7 @@ def prepare_parallel(
         validation = _Pairs(data, files=data.train, keep=lambda source: _held_out(source, share))
         valid_hashes = train_hashes
     valid = cached(
-        ("valid", *key, *valid_hashes),
+        ("validation pairs", *key, *valid_hashes),
         lambda writer: _encode(writer, validation, vocabulary, data, progress, texts=True),
     )
     for name, corpus in (("training", train), ("validation", valid)):
@@ -167,7 +167,7 @@ def _learn_vocabulary(pairs: _Pairs, config: TokenizerConfig, progress: Progress
 
 def _encode(
     writer: CorpusWriter,
-    pairs: Iterable[Pair],
+    pairs: _Pairs,
     vocabulary: Vocabulary,
     data: DataConfig,
     progress: Progress,
@@ -182,30 +182,32 @@ def _encode(
     if texts:
         writer.add_text("source_text")
         writer.add_text("target_text")
-    files: dict[str, int] = {}
-    n_long, first_long, done = 0, "", 0
+    # Numbers, not names: the same text may lie elsewhere when the cache is used again.
+    files = {file: number for number, file in enumerate(pairs.files)}
+    n_long, first_long, done = 0, (0, 0), 0
     waiting = iter(pairs)
     while chunk := list(islice(waiting, CHUNK)):
         sources = vocabulary.source.encode_batch([pair.source for pair in chunk])
         targets = vocabulary.target.encode_batch([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, sources, targets, strict=True):
             if max(len(source), len(target)) > data.max_length:
-                n_long, first_long = n_long + 1, first_long or f"{pair.file}:{pair.line}"
+                first_long = first_long if n_long else (files[pair.file], pair.line)
+                n_long += 1
                 continue
             text = {"source_text": pair.source, "target_text": pair.target} if texts else {}
-            file = files.setdefault(pair.file, len(files))
-            writer.append(source=source, target=target, file=file, line=pair.line, **text)
+            writer.append(source=source, target=target, file=files[pair.file], line=pair.line, **text)
         done += len(chunk)
         progress("encoding", done)
-    return {"files": list(files), "n_long": n_long, "first_long": first_long}
+    return {"n_long": n_long, "first_long": first_long}
 
 
 def _refuse_too_many_long(corpus: Corpus, data: DataConfig) -> None:
     n_long = corpus.facts["n_long"]
     total = len(corpus) + n_long
+    file, line = corpus.facts["first_long"]
     if data.on_bad == "stop" and n_long > BAD_SHARE * total:
         raise DataError(
             f"{n_long:,} of {total:,} pairs are longer than {data.max_length} tokens, the first at "
-            f"{corpus.facts['first_long']}; at most {BAD_SHARE:.0%} may be.",
+            f"{data.train[file]}:{line}; at most {BAD_SHARE:.0%} may be.",
             "Raise data.max_length, split the text into sentences, or use --on-bad keep-going.",
         )

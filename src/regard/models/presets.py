@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import torch
 from torch import nn
 
 from regard.config import ModelTable, build
@@ -66,3 +67,11 @@ def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:
 def build_model(config: ModelConfig, *, seed: int = 0) -> nn.Module:
     """Build the network of a config with its first weights."""
     return _MODELS[type(config)](config, seed=seed)
+
+
+def count_parameters(preset: Preset, vocab_size: int) -> int:
+    """Count what a preset learns with a vocabulary of this size; shapes are enough, no memory is taken."""
+    table = ModelTable(preset=preset.name)
+    with torch.device("meta"):
+        model = build_model(model_config(table, origin="model", source_vocab=vocab_size, target_vocab=vocab_size))
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -27,6 +27,7 @@ from regard.parts.residual import make_residual
 from regard.parts.taps import tap
 
 TYINGS = ("all", "target", "none")
+_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "max_positions", "window")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,10 @@ class TransformerConfig:
                 f"Source and target have {self.source_vocab} and {self.target_vocab} tokens and cannot share a matrix.",
                 "Use one vocabulary (tokenizer.shared = true), or model.tied = target.",
             )
+        for name in _SIZES:
+            value, least = getattr(self, name), 0 if name == "window" else 1
+            if value < least:
+                raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
         for name, choices in (("feed_forward", ("plain", "gated")), ("join_positions", ("add", "concatenate"))):
             value = getattr(self, name)
             if value not in choices:
@@ -148,6 +153,7 @@ class Transformer(nn.Module):
         self.decoder_norm = _final_norm(config)
         tied_to = None if config.tied == "none" else target_tokens
         self.output = OutputLayer(config.target_vocab, config.d_model, tied_to=tied_to)
+        self._rotation(torch.arange(0))  # heads of odd width cannot turn: say so now, and not at the first batch
         initialise(self, seed)
 
     @property

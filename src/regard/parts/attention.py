@@ -28,11 +28,16 @@ def attention_weights(scores: Tensor, allowed: Tensor | None) -> Tensor:
     """Softmax over the keys that may be attended to; (…, T, S) to the same, zeros in a row without any."""
     if allowed is None:
         return scores.softmax(-1)
-    weights = scores.masked_fill(~allowed, -math.inf).softmax(-1)
-    return weights.masked_fill(~allowed, 0.0)  # a row of only -inf became NaN
+    if allowed.any(-1).all():
+        # A sum, and not masked_fill, since its backward pass costs nothing.
+        return (scores + torch.zeros_like(allowed, dtype=scores.dtype).masked_fill_(~allowed, -math.inf)).softmax(-1)
+    # A row of only -inf becomes NaN: masked_fill keeps it out of the weights, and out of the gradients on the way back.
+    return scores.masked_fill(~allowed, -math.inf).softmax(-1).masked_fill(~allowed, 0.0)
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, *, scale: float, bias: Tensor | None = None) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Mask, *, scale: float, bias: Tensor | None = None
+) -> Tensor:
     """(B, H, T, K), (B, H, S, K), (B, H, S, V) to (B, H, T, V) by the fastest way; `bias` is added to the scores."""
     n_queries, n_keys = query.shape[-2], key.shape[-2]
     if query.device.type == "cpu" and n_keys <= SHORT:

@@ -93,8 +93,9 @@ class DecoderState:
                 mask = restrict(mask, windowed(n_new, n_old + n_new, window, device=positions.device))
             return replace(self, lengths=self.lengths + n_new), positions, mask
         steps = torch.arange(n_new, device=self.lengths.device)
-        positions = self.lengths[:, None] + steps
         real = counts if counts is not None else torch.full_like(self.lengths, n_new)
+        # Padding stays at the last real position: further on, learned positions may have ended.
+        positions = self.lengths[:, None] + torch.minimum(steps, real[:, None] - 1)
         new = torch.where(steps < real[:, None], positions, -1)
         slots = torch.cat([_pad_slots(self, n_old), new], dim=1)[:, None, :]  # (R, 1, L + T)
         ahead = slots - positions[:, :, None]

@@ -36,7 +36,7 @@ class Dropout(nn.Module):
         if not 0 <= rate < 1:
             raise ConfigError(f"A dropout rate lies from 0 to below 1, not at {rate}.", "Correct the model's dropout.")
         self.rate = rate
-        self.threshold = round(rate * 256)
+        self.threshold = min(round(rate * 256), 255)  # at 256 nothing would be left to scale up
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x with elements dropped, any shape."""

@@ -1,7 +1,8 @@
 """Cross entropy through the output layer, in chunks of tokens.
 
 The logits of a batch (tokens × vocabulary) are the largest tensors of a training step. Here they exist for one chunk at a
-time: the chunk's gradient is computed at once, while its logits are still in the cache, and the logits are thrown away.
+time: its gradient is computed at once, while its logits are still in the cache, and they are thrown away. What can be done
+on the states (tokens × width) is not done on the logits: the softmax's division, the target's share, the smoothing.
 """
 
 from typing import Any
@@ -21,6 +22,10 @@ def output_cross_entropy(
     states (N, D), weight (V, D), bias (V,) or None, targets (N,). With `smoothing` s the target distribution is 1 - s on
     the target and s spread over the whole vocabulary (Szegedy et al. 2016, as `F.cross_entropy` has it).
     """
+    if not torch.is_grad_enabled():
+        # A Function is told that its inputs need gradients all the same, and would compute them.
+        states, weight, bias = states.detach(), weight.detach(), None if bias is None else bias.detach()
+    states = states.to(weight.dtype)  # without a norm at the end, autocast leaves them in half precision
     total: Tensor = _OutputCrossEntropy.apply(states, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
     return total
 
@@ -30,38 +35,27 @@ class _OutputCrossEntropy(torch.autograd.Function):
     def forward(
         context: Any, states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
     ) -> Tensor:
-        wanted = any(context.needs_input_grad[:3])
-        d_states, d_weight = (torch.empty_like(states), torch.zeros_like(weight)) if wanted else (None, None)
-        d_bias = torch.zeros_like(bias) if wanted and bias is not None else None
-        n_classes = len(weight)
-        chunk = max(1, CHUNK_ELEMENTS // n_classes)
-        # The smoothed part of the loss is the mean logit, which needs no logits: it is states times the mean of W.
-        mean_weight = weight.mean(0)
-        mean_bias = 0.0 if bias is None else bias.mean()
+        d_states, d_weight, d_bias = torch.empty_like(states), torch.zeros_like(weight), None
+        if bias is not None:
+            d_bias = torch.zeros_like(bias)
+        chunk = max(1, CHUNK_ELEMENTS // len(weight))
         total = states.new_zeros((), dtype=torch.float32)
         for start in range(0, len(states), chunk):
             rows = slice(start, start + chunk)
-            goal = targets[rows, None]
             logits = F.linear(states[rows], weight, bias).float()
-            at_goal, largest = logits.gather(1, goal), logits.amax(1, keepdim=True)
-            probabilities = logits.softmax(1)
-            log_normaliser = largest - probabilities.amax(1, keepdim=True).log()
-            mean_logit = (states[rows] @ mean_weight + mean_bias)[:, None]
-            total += (log_normaliser - (1 - smoothing) * at_goal - smoothing * mean_logit).sum()
-            if d_states is None or d_weight is None:
-                continue
-            # d loss / d logits = softmax - target distribution; its constant part, - s / V, follows below.
-            d_logits = probabilities.scatter_add_(1, goal, probabilities.new_full(goal.shape, smoothing - 1))
-            d_logits = d_logits.to(states.dtype)
-            torch.mm(d_logits, weight, out=d_states[rows])
-            d_weight.addmm_(d_logits.t(), states[rows])
-            if d_bias is not None:
-                d_bias += d_logits.sum(0)
-        if d_states is not None and d_weight is not None and smoothing:
-            d_states -= smoothing * mean_weight
-            d_weight -= smoothing / n_classes * states.sum(0)
-            if d_bias is not None:
-                d_bias -= smoothing * len(states) / n_classes
+            largest = logits.amax(1, keepdim=True)
+            exponentials = logits.sub_(largest).exp_()
+            sums = exponentials.sum(1, keepdim=True)  # softmax = exponentials / sums
+            total += (largest + sums.log()).sum()
+            if any(context.needs_input_grad):
+                exponentials = exponentials.to(states.dtype)
+                torch.mm(exponentials, weight, out=d_states[rows]).div_(sums)
+                d_weight.addmm_(exponentials.t(), states[rows] / sums)
+                if d_bias is not None:
+                    d_bias += (exponentials / sums).sum(0)
+        total -= _expected_logits(states, weight, bias, targets, smoothing)
+        if any(context.needs_input_grad):
+            _subtract_targets(d_states, d_weight, d_bias, states, weight, targets, smoothing)
         context.save_for_backward(d_states, d_weight, d_bias)
         return total
 
@@ -70,3 +64,30 @@ class _OutputCrossEntropy(torch.autograd.Function):
         (gradient,) = gradients
         scaled = (None if saved is None else saved * gradient for saved in context.saved_tensors)
         return (*scaled, None, None)
+
+
+def _expected_logits(states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float) -> Tensor:
+    """The sum over tokens of the logits' mean under the target distribution."""
+    at_target = (states * weight[targets]).sum()
+    mean = (states @ weight.mean(0)).sum()
+    if bias is not None:
+        at_target, mean = at_target + bias[targets].sum(), mean + bias.mean() * len(states)
+    return ((1 - smoothing) * at_target + smoothing * mean).float()
+
+
+def _subtract_targets(
+    d_states: Tensor,
+    d_weight: Tensor,
+    d_bias: Tensor | None,
+    states: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    smoothing: float,
+) -> None:
+    """Turn gradients through the softmax into gradients through softmax - target distribution, in place."""
+    d_states -= (1 - smoothing) * weight[targets] + smoothing * weight.mean(0)
+    d_weight.index_add_(0, targets, states, alpha=smoothing - 1)
+    d_weight -= smoothing / len(weight) * states.sum(0)
+    if d_bias is not None:
+        d_bias.index_add_(0, targets, torch.ones_like(targets, dtype=d_bias.dtype), alpha=smoothing - 1)
+        d_bias -= smoothing * len(states) / len(weight)

@@ -13,8 +13,9 @@ from safetensors import safe_open
 from torch import Tensor
 
 from regard.errors import CheckpointError, RunError, UsageError
-from regard.runs.checkpoints import MODEL, Checkpoint, find, verify, write
+from regard.runs.checkpoints import Checkpoint, verify, write
 from regard.runs.folder import RunFolder
+from regard.runs.names import MODEL, find
 from regard.runs.selection import of_step
 from regard.runs.tensors import read_tied
 

@@ -11,7 +11,6 @@ import dataclasses
 import hashlib
 import json
 import platform
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,17 +34,7 @@ from regard.runs.disk import (
     write_synced,
 )
 from regard.runs.folder import RunFolder
-
-MODEL = "model.safetensors"
-OPTIMIZER = "optimizer.safetensors"
-EMA = "ema.safetensors"
-STATE = "state.json"
-MANIFEST = "manifest.json"
-
-Kind = Literal["step", "average"]
-# A checkpoint that is being replaced stands aside under this ending, and counts as long as there is no other.
-REPLACED = ".old"
-NAME = re.compile(rf"(step|average)-([0-9]{{8,}})({re.escape(REPLACED)})?")
+from regard.runs.names import EMA, MANIFEST, MODEL, OPTIMIZER, REPLACED, STATE, Kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,17 +135,6 @@ def clean(run: RunFolder) -> None:
     for replaced in run.checkpoints.glob(f"*{REPLACED}"):
         if replaced.with_suffix("").exists():
             discard(replaced)
-
-
-def find(run: RunFolder, *, kind: Kind = "step") -> dict[int, Path]:
-    """Map the steps that have a checkpoint to its folder, oldest first. Nothing is verified."""
-    found: dict[int, Path] = {}
-    # In this order a folder that stands aside comes after the one that replaces it, and does not count.
-    for path in sorted(run.checkpoints.glob(f"{kind}-*")):
-        match = NAME.fullmatch(path.name)
-        if match and path.is_dir():
-            found.setdefault(int(match[2]), path)
-    return dict(sorted(found.items()))
 
 
 def verify(path: Path) -> Checkpoint:

@@ -17,6 +17,7 @@ from regard.runs.disk import as_json, write_atomically
 CONFIG = "config.toml"
 TASK = "task.json"
 CONTENTS = {CONFIG, TASK, "vocabulary", "metrics.jsonl", "README.md", "lock", "traces", "checkpoints"}
+CONTENTS |= {"corpus", "tensorboard"}  # what the demo and --tensorboard leave there
 
 Word = Literal["best", "last", "average"]
 WORDS: tuple[Word, ...] = ("best", "last", "average")
@@ -53,13 +54,13 @@ class Reference:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on the disk. The constructor only names it; `create` and `open` look at the disk."""
+    """One run on the disk. The constructor only names it; `new`, `create` and `open` look at the disk."""
 
     path: Path
 
     @classmethod
-    def create(cls, path: Path | str) -> "RunFolder":
-        """Make the folder of a new run. It becomes a run when its config is written."""
+    def new(cls, path: Path | str) -> "RunFolder":
+        """Name the folder of a new run, and refuse one that is a run or holds other things; nothing is made yet."""
         run = cls(Path(path))
         if run.config_file.exists():
             raise RunError(
@@ -71,6 +72,12 @@ class RunFolder:
                 f"{run} holds other things already: {', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}.",
                 "A run needs a folder of its own: name another with --run.",
             )
+        return run
+
+    @classmethod
+    def create(cls, path: Path | str) -> "RunFolder":
+        """Make the folder of a new run. It becomes a run when its config is written."""
+        run = cls.new(path)
         try:
             run.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -40,9 +40,21 @@ def locked(run: RunFolder) -> Iterator[None]:
         yield
 
 
-def taken(run: RunFolder, holder: str) -> LockedError:
+def holder(run: RunFolder) -> str:
+    """Return who trains the run, as "PROCESS HOST"; empty where nobody does."""
+    try:
+        with run.lock_file.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return run.lock_file.read_text().strip() or "another process"
+    except OSError:
+        return ""  # no lock file, or one that cannot be asked
+    return ""
+
+
+def taken(run: RunFolder, text: str) -> LockedError:
     """Return the error for a run that another process holds, by the text of its lock file."""
-    process, _, host = holder.strip().partition(" ")
+    process, _, host = text.strip().partition(" ")
     if not process:
         # The other one has the lock, and has not written its name yet.
         return LockedError(f"{run} is being trained by another process.", "Wait until it ends.")

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from regard.errors import CheckpointError
-from regard.runs.checkpoints import STATE, Checkpoint, find, verify
+from regard.runs.checkpoints import Checkpoint, verify
 from regard.runs.disk import discard
 from regard.runs.folder import Reference, RunFolder, Word
+from regard.runs.names import STATE, find
 
 
 def select(reference: Reference) -> tuple[Checkpoint, list[str]]:

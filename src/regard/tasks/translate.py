@@ -5,7 +5,8 @@ to decode, `start` and `step`.
 """
 
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.corpus import Corpus, Ragged
+from regard.data.corpus import Corpus, Integers
 from regard.data.parallel import ParallelData, Vocabulary, prepare_parallel
 from regard.data.sentences import split_to_fit
 from regard.data.tokenizers import Tokenizer
@@ -30,10 +31,12 @@ from regard.decoding.rules import Banned, ForcedPrefix, Rule
 from regard.decoding.search import decode
 from regard.errors import ConfigError
 from regard.evaluation.alignment import Link, align_words
-from regard.evaluation.scores import Score, score_translations
+from regard.evaluation.scores import Score, perplexity, score_translations
 from regard.parts.losses import output_cross_entropy
 from regard.parts.taps import recording
 from regard.tasks.task import Examples, Indices, Prepared, Progress, Validation
+
+Rows = Sequence[Sequence[int] | Integers]
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,11 @@ class PairBatch:
 class PairExamples:
     """Encoded pairs, in batches under a budget of tokens."""
 
-    def __init__(self, corpus: Corpus, vocabulary: Vocabulary, *, batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self, corpus: Corpus, files: Sequence[str], vocabulary: Vocabulary, *, batch_tokens: int, seed: int
+    ) -> None:
         self.corpus = corpus
+        self.files = files
         self.vocabulary = vocabulary
         self.batch_tokens = batch_tokens
         self.seed = seed
@@ -67,14 +73,12 @@ class PairExamples:
         return batching.fixed_batches(self.lengths, self.batch_tokens)
 
     def batch(self, indices: Indices, device: torch.device) -> PairBatch:
-        sources, targets = self.corpus.ragged["source"], self.corpus.ragged["target"]
-        source, source_lengths = _padded(sources, indices, self.vocabulary.source, start=False)
-        target, target_lengths = _padded(targets, indices, self.vocabulary.target, start=True)
-        return PairBatch(*(tensor.to(device) for tensor in (source, source_lengths, target, target_lengths)))
+        sources, targets = self.corpus.ragged["source"].take(indices), self.corpus.ragged["target"].take(indices)
+        return pair_batch(sources, targets, self.vocabulary, device)
 
     def places(self, indices: Indices) -> list[str]:
         files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
-        return [f"{self.corpus.facts['files'][files[index]]}:{lines[index]}" for index in indices]
+        return [f"{self.files[files[index]]}:{lines[index]}" for index in indices]
 
     def texts(self, n: int) -> tuple[list[str], list[str]]:
         """The first n pairs as they were written; for validation corpora, which keep their text."""
@@ -121,9 +125,11 @@ class Translate:
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Vocabulary.load(vocabulary) if vocabulary is not None else None
         data = prepare_parallel(config.data, config.tokenizer, vocabulary=given, progress=progress)
-        batch_tokens = config.training.batch_tokens
-        train = PairExamples(data.train, data.vocabulary, batch_tokens=batch_tokens, seed=config.seed)
-        valid = PairExamples(data.valid, data.vocabulary, batch_tokens=batch_tokens, seed=config.seed)
+        files = config.data.train, config.data.valid or config.data.train
+        train, valid = (
+            PairExamples(corpus, own, data.vocabulary, batch_tokens=config.training.batch_tokens, seed=config.seed)
+            for corpus, own in zip((data.train, data.valid), files, strict=True)
+        )
         task = cls(data.vocabulary, config)
         return Prepared(task=task, train=train, valid=valid, facts=_facts(data, train), hashes=data.hashes)
 
@@ -164,7 +170,8 @@ class Translate:
         goal = written[real]
         if hasattr(model, "states"):
             states = model.states(batch.source, batch.source_lengths, read)[real]
-            return output_cross_entropy(states, model.output.weight, None, goal, smoothing=smoothing), len(goal)
+            bias = getattr(model.output, "bias", None)
+            return output_cross_entropy(states, model.output.weight, bias, goal, smoothing=smoothing), len(goal)
         logits = model(batch.source, batch.source_lengths, read)[real]
         return F.cross_entropy(logits, goal, label_smoothing=smoothing, reduction="sum"), len(goal)
 
@@ -172,21 +179,37 @@ class Translate:
         """Loss and perplexity on all pairs, BLEU and chrF on the first `n_decoded`, decoded greedily."""
         assert isinstance(examples, PairExamples)
         device = next(model.parameters()).device
-        total, weight = 0.0, 0.0
-        with torch.inference_mode():
-            for indices in examples.fixed_order():
-                loss, n_tokens = self.loss(model, examples.batch(indices, device), smoothing=0.0)
-                total, weight = total + float(loss), weight + n_tokens
-        scores = {"perplexity": math.exp(min(total / weight, 700))}
+        loss = self._mean_loss(model, (examples.batch(indices, device) for indices in examples.fixed_order()))
+        scores = {"perplexity": perplexity(loss).value}
         samples: tuple[tuple[str, str, str], ...] = ()
         n_decoded = len(examples) if n_decoded < 0 else n_decoded
-        if n_decoded:
+        if n_decoded and hasattr(model, "step"):  # a network of the caller's own may know nothing of decoding
             sources, references = examples.texts(n_decoded)
             outputs = [one.text for one in self.translate([model], sources, replace(decoding, beam=1, n_best=1))]
             found = score_translations(outputs, references, metrics=("bleu", "chrf"))
             scores |= {score.name: score.value for score in found}
             samples = tuple(zip(sources, references, outputs, strict=True))[:3]
-        return Validation(loss=total / weight, scores=scores, samples=samples)
+        return Validation(loss=loss, scores=scores, samples=samples)
+
+    def mean_loss(self, model: nn.Module, sources: Sequence[str], targets: Sequence[str]) -> float:
+        """The mean cross entropy of the targets' tokens, their end tokens among them, in nats."""
+        device = next(model.parameters()).device
+        source = self.vocabulary.source.encode_batch(sources)
+        target = self.vocabulary.target.encode_batch(targets)
+        lengths = np.array([[len(a) + 1, len(b) + 1] for a, b in zip(source, target, strict=True)])
+        batches = (
+            pair_batch([source[i] for i in rows], [target[i] for i in rows], self.vocabulary, device)
+            for rows in batching.fixed_batches(lengths, self.config.training.batch_tokens)
+        )
+        return self._mean_loss(model, batches)
+
+    def _mean_loss(self, model: nn.Module, batches: Iterable[PairBatch]) -> float:
+        total, weight = 0.0, 0.0
+        with torch.inference_mode():
+            for batch in batches:
+                loss, n_tokens = self.loss(model, batch, smoothing=0.0)
+                total, weight = total + float(loss), weight + n_tokens
+        return total / weight
 
     def translate(
         self,
@@ -293,7 +316,8 @@ class _Search:
         self.decoder: Decoder[Any] = models[0] if len(models) == 1 else Ensemble(models)
         self.n_models = len(models)
         self.device = next(models[0].parameters()).device
-        self.model_limit = min((model.max_length for model in models if model.max_length), default=math.inf)
+        own_limits = [getattr(model, "max_length", None) for model in models]
+        self.model_limit = min((limit for limit in own_limits if limit), default=sys.maxsize)
         target = task.vocabulary.target
         # What no training target holds must not be written either.
         self.rules: list[Rule] = [
@@ -342,33 +366,37 @@ def _joined(text: str, parts: list[tuple[Candidate, ...]]) -> Translation:
     return Translation(source=text, candidates=candidates, n_parts=len(parts))
 
 
-def _padded(column: Ragged, rows: Indices, tokenizer: Tokenizer, *, start: bool) -> tuple[Tensor, Tensor]:
-    """Put rows together behind each other's padding: ids with the end token behind (and the start token in front).
+def pair_batch(sources: Rows, targets: Rows, vocabulary: Vocabulary, device: torch.device) -> PairBatch:
+    """Put encoded pairs together, padded behind, with their start and end tokens."""
+    source, source_lengths = _padded(sources, vocabulary.source, start=False)
+    target, target_lengths = _padded(targets, vocabulary.target, start=True)
+    return PairBatch(*(tensor.to(device) for tensor in (source, source_lengths, target, target_lengths)))
 
-    Returns ids (B, T) and the number of tokens (B,) without the start token.
+
+def _padded(rows: Rows, tokenizer: Tokenizer, *, start: bool) -> tuple[Tensor, Tensor]:
+    """Return ids (B, T), each row with the end token behind and, if asked for, the start token in front.
+
+    The lengths (B,) count the end token, but not the start token.
     """
-    sequences = column.take(rows)
-    lengths = np.fromiter((len(ids) + 1 for ids in sequences), np.int64, len(sequences))
+    lengths = np.fromiter((len(ids) + 1 for ids in rows), np.int64, len(rows))
     first = 1 if start else 0
-    padded = np.full((len(sequences), first + int(lengths.max())), tokenizer.pad_id, np.int64)
+    padded = np.full((len(rows), first + int(lengths.max())), tokenizer.pad_id, np.int64)
     if start:
         padded[:, 0] = tokenizer.start_id
-    for row, ids in enumerate(sequences):
+    for row, ids in enumerate(rows):
         padded[row, first : first + len(ids)] = ids
         padded[row, first + len(ids)] = tokenizer.end_id
     return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
-def _words_of_ids(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """Which word of the decoded text each id belongs to; by decoding growing beginnings, so that any ids will do."""
-    words, count, previous = [], 0, ""
-    for end in range(1, len(ids) + 1):
-        text = tokenizer.decode(ids[:end])
-        begins_word = text[len(previous) :][:1].isspace() or not previous.strip()
-        count += int(begins_word and bool(text.strip()))
-        words.append(max(0, count - 1))
-        previous = text
-    return words
+def _words_of_ids(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
+    """Which word of the decoded text each id belongs to; by decoding growing beginnings, so that any ids will do.
+
+    White space alone belongs to the word before it; None where there is no word.
+    """
+    counts = [len(tokenizer.decode(ids[:end]).split()) for end in range(1, len(ids) + 1)]
+    # The first bytes of a character may look like a word, until all of them turn out to be a space.
+    return [min(max(1, count), counts[-1]) - 1 if counts[-1] else None for count in counts]
 
 
 def _facts(data: ParallelData, train: PairExamples) -> tuple[tuple[str, str], ...]:
@@ -391,9 +419,8 @@ def _facts(data: ParallelData, train: PairExamples) -> tuple[tuple[str, str], ..
         first = next(iter(screening.examples.values()))[0]
         facts.append(("left out", f"{screening.n_bad:,} bad pairs: {reasons}; first {first.file}:{first.line}"))
     if data.train.facts["n_long"]:
-        facts.append(
-            ("left out", f"{data.train.facts['n_long']:,} pairs too long, first {data.train.facts['first_long']}")
-        )
+        file, line = data.train.facts["first_long"]
+        facts.append(("left out", f"{data.train.facts['n_long']:,} pairs too long, first {train.files[file]}:{line}"))
     if not vocabulary.target.lossless:
         facts.append(("lost", vocabulary.target.loss))
     return tuple(facts)

@@ -21,6 +21,7 @@ class Report:
     seconds_a_step: float
     checkpoint_bytes: int
     step: int  # where the run goes on from
+    seconds: float  # how long its updates have taken so far
 
 
 @dataclass(frozen=True, kw_only=True)

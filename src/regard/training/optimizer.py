@@ -54,13 +54,13 @@ class Optimizer:
         for name, parameter in self.named.items():
             if f"{name}.step" not in tensors:
                 continue
-            state = {key: tensors[f"{name}.{key}"].to(parameter.device) for key in _MOMENTS}
-            for key, moment in state.items():
+            state = {key: tensors[f"{name}.{key}"].to(parameter.device) for key in (*_MOMENTS, "step")}
+            for key in _MOMENTS:
+                moment = state[key]
                 if moment.shape != parameter.shape:
                     raise CheckpointError(
                         f"The optimizer's {name}.{key} has the shape {tuple(moment.shape)}, "
                         f"the model's parameter {tuple(parameter.shape)}.",
                         "Resume with the model that wrote the checkpoint.",
                     )
-            state["step"] = tensors[f"{name}.step"]
             self.adam.state[parameter] = state

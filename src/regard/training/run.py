@@ -18,9 +18,9 @@ from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig, read, to_toml
-from regard.errors import CheckpointError, ConfigError, DataError
+from regard.errors import CheckpointError, ConfigError, DataError, RunError
 from regard.models.presets import build_model, model_config, resolved
-from regard.runs import averaging, checkpoints, metrics, selection
+from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
 from regard.runs.folder import RunFolder
@@ -31,6 +31,7 @@ from regard.tasks import find_task
 from regard.tasks.task import Prepared, Progress, Validation
 from regard.training.averages import MovingAverage
 from regard.training.card import model_card
+from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Learner, Place, gradients, updates
 from regard.training.optimizer import Optimizer
@@ -55,7 +56,7 @@ def train(
     config = with_absolute_paths(config)
     machine = runtime.prepare(config.runtime)
     config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
-    run = RunFolder(Path(path)) if dry_run else RunFolder.create(path)
+    run = RunFolder.new(path)
     prepared = find_task(config.task).prepare(config, vocabulary=vocabulary, progress=progress)
     if model is None:
         sizes = model_config(config.model, origin="model", **prepared.task.sizes())
@@ -66,7 +67,8 @@ def train(
     if dry_run:
         yield session.report()
         return
-    with locked(run):
+    # Only now, so that files that cannot be used leave no folder behind.
+    with locked(RunFolder.create(path)):
         prepared.task.save(run.vocabulary)
         run.write_task({"task": config.task, "files": dict(prepared.hashes)})
         # The config comes last: with it the folder is a run.
@@ -96,17 +98,35 @@ def resume(
         prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
         refuse_changed_data(run, prepared.hashes)
         if model is None:
-            model = build_model(model_config(config.model, origin=str(run.config_file)), seed=config.seed)
-            prepared.task.initialise(model)
+            model = rebuild(run, config)
+        prepared.task.initialise(model)
         session = _Session(run, config, prepared, model.to(machine.device), machine)
         if steps is not None:
             write_atomically(run.config_file, to_toml(config).encode())
-        if checkpoints.find(run):
+        if names.find(run):
             checkpoint, notes = selection.newest_good(run)
             for note in notes:
                 yield Noted(text=note)
             session.restore(checkpoint)
+        else:
+            metrics.cut(run, step=0)  # killed before its first save, the run begins anew
         yield from session.go()
+
+
+_NOT_NEGATIVE = (
+    *("steps", "epochs", "minutes", "learning_rate", "warmup", "epsilon", "weight_decay", "clip"),
+    *("validate_every", "save_every_steps", "save_every_minutes", "patience", "average"),
+)
+
+
+def rebuild(run: RunFolder, config: RunConfig) -> nn.Module:
+    """Build the network of a run again, with its first weights."""
+    if not config.model.preset:
+        raise RunError(
+            f"{run} was trained with a network of the caller's own, which its config cannot rebuild.",
+            "Give the network from Python: regard.load(run, model=…), regard.resume(run, model=…).",
+        )
+    return build_model(model_config(config.model, origin=str(run.config_file)), seed=config.seed)
 
 
 def check(config: RunConfig) -> None:
@@ -118,12 +138,12 @@ def check(config: RunConfig) -> None:
     for name in ("batch_tokens", "accumulate", "keep"):
         if getattr(training, name) < 1:
             raise ConfigError(f"training.{name} is at least 1, not {getattr(training, name)}.", f"Correct {name}.")
-    for name in ("steps", "epochs", "minutes", "warmup", "learning_rate", "clip", "patience", "average"):
+    for name in _NOT_NEGATIVE:
         if getattr(training, name) < 0:
             raise ConfigError(
                 f"training.{name} cannot be below 0, as {getattr(training, name)} is.", f"Correct {name}."
             )
-    for name in ("label_smoothing", "ema"):
+    for name in ("label_smoothing", "ema", "beta1", "beta2"):
         if not 0 <= getattr(training, name) < 1:
             raise ConfigError(
                 f"training.{name} lies from 0 to below 1, not at {getattr(training, name)}.", f"Correct {name}."
@@ -137,7 +157,8 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
         return tuple(str(Path(file).absolute()) for file in files)
 
     data = dataclasses.replace(config.data, train=absolute(config.data.train), valid=absolute(config.data.valid))
-    return dataclasses.replace(config, data=data)
+    (vectors,) = absolute((config.tokenizer.vectors,)) if config.tokenizer.vectors else ("",)
+    return dataclasses.replace(config, data=data, tokenizer=dataclasses.replace(config.tokenizer, vectors=vectors))
 
 
 def refuse_changed_data(run: RunFolder, hashes: Mapping[str, str]) -> None:
@@ -228,6 +249,7 @@ class _Session:
             seconds_a_step=self._time_a_step(),
             checkpoint_bytes=copies * count_bytes(model.state_dict()),
             step=self.standing.place.step,
+            seconds=self.standing.seconds,
         )
 
     def go(self) -> Iterator[Event]:
@@ -235,9 +257,10 @@ class _Session:
         yield self.report()
         with Metrics(self.run) as log, stop_wishes() as wish:
             reason = self._reason_to_stop(wish)
-            if self._validation_is_due() and self.standing.place.step not in self.standing.validated:
-                yield from self._validate(log)  # a signal came between the update and its validation
+            if self._validation_is_missing(reason) and not wish.signal:
+                yield from self._validate(log)
                 yield self._save(log)
+                reason = self._reason_to_stop(wish)
             saved = time.monotonic()
             self.learner.model.train()
             stream = updates(self.learner, self.standing.place)
@@ -277,6 +300,11 @@ class _Session:
         every = self.config.training.validate_every or max(200, self.steps_an_epoch)
         return step > 0 and step % every == 0
 
+    def _validation_is_missing(self, reason: str) -> bool:
+        """A signal can come between an update and its validation, which the next process then makes up for."""
+        step = self.standing.place.step
+        return step > 0 and step not in self.standing.validated and (self._validation_is_due() or bool(reason))
+
     def _save_is_due(self, seconds: float) -> bool:
         training = self.config.training
         by_steps = training.save_every_steps and self.standing.place.step % training.save_every_steps == 0
@@ -284,18 +312,16 @@ class _Session:
         return bool(by_steps or by_time)
 
     def _reason_to_stop(self, wish: Wish) -> str:
-        training, standing = self.config.training, self.standing
         if wish.signal:
             return "stopped by a signal"
-        if training.steps and standing.place.step >= training.steps:
-            return f"{training.steps:,} steps are done"
-        if training.epochs and standing.place.epoch >= training.epochs:
-            return f"{training.epochs:,} epochs are done"
-        if training.minutes and standing.seconds >= 60 * training.minutes:
-            return f"{training.minutes:g} minutes are over"
-        if training.patience and standing.worse >= training.patience:
-            return f"{training.patience} validations brought no better loss"
-        return ""
+        standing = self.standing
+        return reason_to_end(
+            self.config.training,
+            step=standing.place.step,
+            epoch=standing.place.epoch,
+            seconds=standing.seconds,
+            worse=standing.worse,
+        )
 
     def _validate(self, log: Metrics) -> Iterator[Event]:
         standing = self.standing
@@ -340,8 +366,10 @@ class _Session:
     def _average(self, log: Metrics) -> Iterator[Event]:
         """At the end of a run, average the weights of its last validations and score the result."""
         wanted = self.standing.validated[-self.config.training.average :] if self.config.training.average else []
-        steps = [step for step in wanted if step in checkpoints.find(self.run)]
-        if len(steps) < 2 or self.standing.place.step in checkpoints.find(self.run, kind="average"):
+        steps = [step for step in wanted if step in names.find(self.run)]
+        scored = self._scored_average()
+        if scored or len(steps) < 2:
+            self.standing.best = scored or self.standing.best
             return
         checkpoint = averaging.average(self.run, steps=steps)
         self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
@@ -351,6 +379,13 @@ class _Session:
         self.standing.best = record
         yield Noted(text=f"The average of {len(steps)} checkpoints is in {checkpoint.path.name}.")
         yield Validated(step=self.standing.place.step, validation=validation, best=True)
+
+    def _scored_average(self) -> dict[str, Any]:
+        """The scores of this step's average, if an earlier process lived until they were written down."""
+        for record in metrics.read(self.run):
+            if record["kind"] == "average" and record["step"] == self.standing.place.step:
+                return {key: value for key, value in record.items() if key not in ("kind", "steps")}
+        return {}
 
     def _write_card(self) -> None:
         n_parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
@@ -365,6 +400,7 @@ class _Session:
 
     def _time_a_step(self) -> float:
         """Time the gradients of two updates that are thrown away; the first one warms up."""
+        kept = [buffer.clone() for buffer in self.learner.model.buffers()]  # a batch norm counts every batch
         order = self.prepared.train.order(0)
         middle = order[len(order) // 2 :][: self.config.training.accumulate]
         self.learner.model.train()
@@ -373,6 +409,8 @@ class _Session:
             gradients(self.learner, middle, step=0)
             seconds = time.perf_counter() - began
         self.learner.optimizer.zero()
+        for buffer, before in zip(self.learner.model.buffers(), kept, strict=True):
+            buffer.copy_(before)
         return seconds
 
 

@@ -57,8 +57,8 @@ ADJECTIVES = tuple(
     dirty / dirtier         schmutzig schmutziger     clothes vehicle room part
     modern                  modern moderner           vehicle furniture building room
     comfortable             bequem bequemer           clothes seat couch
-    fast / faster           schnell schneller         vehicle
-    slow / slower           langsam langsamer         vehicle
+    fast / faster           schnell schneller         vehicle animal
+    slow / slower           langsam langsamer         vehicle animal
     long / longer           lang länger               text road
     interesting             interessant interessanter  text
     boring                  langweilig langweiliger   text

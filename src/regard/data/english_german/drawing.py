@@ -130,7 +130,8 @@ def draw_subject(chooser: Chooser, kinds: tuple[str, ...] = ("person",), *, desc
     """Draw a subject: a noun phrase, and where persons are meant sometimes a pronoun or a name."""
     form = chooser.choice(("noun", "noun", "noun", "pronoun", "pronoun", "name")) if "person" in kinds else "noun"
     if form == "pronoun":
-        return chooser.choice(pronoun_subjects())
+        # "I" and "you" twice: their verb forms are met nowhere else.
+        return chooser.choice(pronoun_subjects() + pronoun_subjects()[:2])
     if form == "name":
         name, gender = chooser.choice(NAMES)
         return Phrase(name, name, echo=("he", "er") if gender == "m" else ("she", "sie"))

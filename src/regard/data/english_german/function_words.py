@@ -219,6 +219,9 @@ FORMS = tuple(
     after     nach
     about     über
     back      zurück
+    asleep    schlafend
+    shopping  einkaufen
+    TV        Fernsehen
     along     mit
     morning   Morgen
     evening   Abend

@@ -35,7 +35,7 @@ NOUNS = tuple(
     boy boys                 Junge m Jungen                   person weak young
     girl girls               Mädchen n Mädchen                person she young
     teacher teachers         Lehrer m Lehrer                  person adult kin
-    student students         Student m Studenten              person adult weak
+    student students         Student m Studenten              person weak
     doctor doctors           Arzt m Ärzte                     person adult kin
     friend friends           Freund m Freunde                 person adult kin
     neighbor neighbors       Nachbar m Nachbarn               person adult kin weak
@@ -102,12 +102,12 @@ NOUNS = tuple(
     taxi taxis               Taxi n Taxis                     vehicle landmark
     truck trucks             Lastwagen m Lastwagen            vehicle landmark washed owned goods
     boat boats               Boot n Boote                     vehicle washed owned goods
-    coat coats               Mantel m Mäntel                  clothes flat washed goods
+    coat coats               Mantel m Mäntel                  clothes worn flat washed goods
     hat hats                 Hut m Hüte                       clothes flat goods
-    shirt shirts             Hemd n Hemden                    clothes flat washed goods
-    dress dresses            Kleid n Kleider                  clothes flat washed goods
-    jacket jackets           Jacke f Jacken                   clothes flat washed goods
-    skirt skirts             Rock m Röcke                     clothes flat washed goods
+    shirt shirts             Hemd n Hemden                    clothes worn flat washed goods
+    dress dresses            Kleid n Kleider                  clothes worn flat washed goods
+    jacket jackets           Jacke f Jacken                   clothes worn flat washed goods
+    skirt skirts             Rock m Röcke                     clothes worn flat washed goods
     bag bags                 Tasche f Taschen                 thing upright opened packed goods
     suitcase suitcases       Koffer m Koffer                  thing upright opened packed goods
     box boxes                Kiste f Kisten                   thing upright opened packed goods
@@ -135,14 +135,14 @@ NOUNS = tuple(
     gift gifts               Geschenk n Geschenke             thing packed flat goods
     table tables             Tisch m Tische                   furniture surface goods
     desk desks               Schreibtisch m Schreibtische     furniture surface goods
-    chair chairs             Stuhl m Stühle                   furniture seat goods
-    bench benches            Bank f Bänke                     furniture seat goods
+    chair chairs             Stuhl m Stühle                   furniture seat goods mended
+    bench benches            Bank f Bänke                     furniture seat goods mended
     sofa sofas               Sofa n Sofas                     furniture seat couch goods
-    bed beds                 Bett n Betten                    furniture couch goods
+    bed beds                 Bett n Betten                    furniture couch goods mended
     shelf shelves            Regal n Regale                   furniture surface goods
-    cupboard cupboards       Schrank m Schränke               furniture opened goods
-    door doors               Tür f Türen                      part opened
-    window windows           Fenster n Fenster                part opened cleaned
+    cupboard cupboards       Schrank m Schränke               furniture opened goods mended
+    door doors               Tür f Türen                      part opened mended
+    window windows           Fenster n Fenster                part opened cleaned mended
     house houses             Haus n Häuser                    building inside home landmark drawn built
     castle castles           Schloss n Schlösser              building inside home landmark drawn built
     hotel hotels             Hotel n Hotels                   building inside home landmark built

@@ -31,8 +31,8 @@ from regard.data.english_german.drawing import (
     draw_predicate,
     draw_receiver,
     draw_subject,
-    draw_time,
     nouns,
+    times,
     verbs,
 )
 from regard.data.english_german.function_words import COMPANY, COUNTS, HELPERS, MANNERS, SPANS, TENS
@@ -121,7 +121,7 @@ def time_in_front(chooser: Chooser) -> Draft:
     """Yesterday the man bought a book."""
     tense = chooser.choice(("present", "past", "past", "will", "must", "can"))
     clause = draw_clause(chooser, tense, timed=False)
-    time = replace(draw_time(chooser, tense), early=False)
+    time = chooser.choice([time for time in times(tense) if not time.early])
     return join(time.english, english_statement(clause)), join(time.german, verb_first(clause)), "."
 
 
@@ -256,7 +256,8 @@ def where(chooser: Chooser) -> Draft:
 def when_or_why(chooser: Chooser) -> Draft:
     """When does the man buy the book?"""
     word = Phrase(*chooser.choice((("when", "wann"), ("why", "warum"))))
-    return _asked(word, draw_clause(chooser, chooser.choice(_TENSES), timed=False))
+    tense = chooser.choice([tense for tense in _TENSES if tense != "progressive"])
+    return _asked(word, draw_clause(chooser, tense, timed=False))
 
 
 def which(chooser: Chooser) -> Draft:

@@ -69,6 +69,9 @@ VERBS = tuple(
     watch TV / watched TV       fern|sehen sieht ferngesehen        plain  liked
     eat / ate                   essen isst gegessen                 direct food  animal liked shared ordered
     drink / drank               trinken trinkt getrunken            direct drink  liked shared ordered
+    taste / tasted              probieren probiert probiert         direct food drink
+    pay for / paid for          bezahlen bezahlt bezahlt            direct food drink
+    spill / spilled             verschütten verschüttet verschüttet  direct drink  mishap
     read / read                 lesen liest gelesen                 direct text  liked shared favor ordered
     write / wrote               schreiben schreibt geschrieben      direct text  liked shared favor ordered
     buy / bought                kaufen kauft gekauft                direct food drink goods text  liked shared favor ordered
@@ -109,8 +112,8 @@ VERBS = tuple(
     pick up / picked up         ab|holen holt abgeholt              direct person
     turn on / turned on         ein|schalten schaltet eingeschaltet  direct machine  ordered
     turn off / turned off       aus|schalten schaltet ausgeschaltet  direct machine  ordered
-    put on / put on             an|ziehen zieht angezogen           direct clothes  ordered
-    take off / took off         aus|ziehen zieht ausgezogen         direct clothes
+    put on / put on             an|ziehen zieht angezogen           direct worn  ordered
+    take off / took off         aus|ziehen zieht ausgezogen         direct worn
     try on / tried on           an|probieren probiert anprobiert    direct clothes
     look at / looked at         an|sehen sieht angesehen            direct thing animal building
     tidy up / tidied up         auf|räumen räumt aufgeräumt         direct room

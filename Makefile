@@ -1,0 +1,43 @@
+# make demo    a translator from nothing: sets up .venv, trains on the built-in corpus, scores, translates, draws
+# make test    what continuous integration runs: sets up what tests need, then lint, types, tests
+# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, half an hour)
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check setup browser bench clean
+
+demo: .venv/.installed
+	$(BIN)/regard demo
+
+test: setup browser check
+	$(BIN)/pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+setup: .venv/.installed-dev
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	@touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+# The page's tests need a Chromium: Debian's where this runs as root, else the one $$CHROMIUM names.
+browser:
+	@if [ -z "$$CHROMIUM" ] && ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
+	fi
+
+bench: setup
+	@for file in training decoding memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+
+clean:
+	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,40 @@
+"""`regard average`: the mean of several checkpoints' weights."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from regard.cli.options import JsonFlag, whole_numbers
+from regard.cli.terminal import busy, print_json, print_lines, shell_word, tell
+from regard.errors import UsageError
+from regard.runs.folder import RunFolder
+
+
+def average(
+    run: Annotated[str, Parameter(help="the folder of the run")],
+    /,
+    *,
+    last: Annotated[int | None, Parameter(help="average so many of the newest checkpoints")] = None,
+    steps: Annotated[str, Parameter(metavar="N,N…", help="average the checkpoints of these steps")] = "",
+    json: JsonFlag = False,
+) -> None:
+    """Average the weights of several checkpoints of a run, which often translates better than any of them.
+
+    From then on the run's plain name means the average; RUN@best and RUN@last are what they were.
+    """
+    if (last is None) == (not steps):
+        raise UsageError(
+            "An average needs either --last or --steps.", f"For example: regard average {shell_word(run)} --last 5"
+        )
+    chosen = whole_numbers(steps, option="--steps") if steps else None
+    RunFolder.open(run)
+    with busy("averaging"):
+        from regard import api
+
+        checkpoint = api.average(run, last=last, steps=chosen)
+    averaged = checkpoint.facts["averaged"]
+    if json:
+        print_json({"run": run, "checkpoint": str(checkpoint.path), "steps": averaged})
+        return
+    tell(f"The average of the steps {', '.join(map(str, averaged))}; {run} and {run}@average mean it now:")
+    print_lines([str(checkpoint.path)])

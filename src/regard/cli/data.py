@@ -1,0 +1,81 @@
+"""`regard data check`: what a person should know of a corpus before training on it."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from regard.cli.options import JsonFlag, SourceOption, TargetOption
+from regard.cli.terminal import Waiting, print_facts, print_json, print_lines, print_table, results
+
+if TYPE_CHECKING:
+    from regard.data.checks import DataReport, Overlap, ScreeningReport
+
+
+def check(
+    *files: Annotated[str, Parameter(metavar="FILE", help="two aligned text files, or files of any known format")],
+    against: Annotated[
+        tuple[str, ...],
+        Parameter(consume_multiple=True, metavar="FILE…", help="a test set that should not stand in these files"),
+    ] = (),
+    source: SourceOption = "",
+    target: TargetOption = "",
+    json: JsonFlag = False,
+) -> None:
+    """Report counts, lengths, bad lines and duplicates, and how much of a test set stands in the training data."""
+    from regard.data import checks
+
+    with Waiting("reading", unit="pairs") as waiting:
+        report = checks.check(files, against=against or None, source=source, target=target, progress=waiting)
+    if json:
+        print_json(dataclasses.asdict(report))
+        return
+    print_facts(count_rows(report), results())
+    print_lines([""])
+    print_table(["length", "mean", "median", "95 %", "longest"], length_rows(report))
+    show_bad(report.screening)
+    if report.overlap is not None:
+        show_overlap(report.overlap)
+
+
+def count_rows(report: "DataReport") -> list[tuple[str, str]]:
+    """How many pairs there are, and of what kind."""
+    return [
+        ("pairs", f"{report.n_pairs:,} good of {report.screening.n_read:,}"),
+        ("duplicates", f"{report.n_duplicates:,} pairs stood before"),
+        ("ambiguous", f"{report.n_ambiguous_sources:,} sources have several translations"),
+        ("copied", f"{report.n_copied:,} targets are their source"),
+    ]
+
+
+def length_rows(report: "DataReport") -> list[list[str]]:
+    """The distributions of lengths."""
+    lengths = {
+        "source, words": report.source_words,
+        "target, words": report.target_words,
+        "source, characters": report.source_characters,
+        "target, characters": report.target_characters,
+    }
+    return [
+        [label, f"{one.mean:.1f}", f"{one.median:,}", f"{one.percentile_95:,}", f"{one.maximum:,}"]
+        for label, one in lengths.items()
+    ]
+
+
+def show_bad(screening: "ScreeningReport") -> None:
+    """Show why pairs are bad, with the first examples."""
+    if not screening.n_bad:
+        return
+    print_lines(["", f"{screening.n_bad:,} bad pairs ({screening.n_bad / screening.n_read:.2%})"])
+    for reason, count in screening.reasons.items():
+        print_lines([f"  {count:,} {reason}"])
+        print_lines([f"    {bad.file}:{bad.line} {bad.excerpt}" for bad in screening.examples[reason]])
+
+
+def show_overlap(overlap: "Overlap") -> None:
+    """Show how much of the test set stands in the training data."""
+    print_lines(["", f"test set: {overlap.n_pairs:,} pairs"])
+    print_lines([f"  {overlap.n_shared_pairs:,} of them ({overlap.pair_share:.2%}) stand in the training data"])
+    print_lines([f"  {overlap.n_shared_sources:,} of their sources ({overlap.source_share:.2%}) do"])
+    print_lines([f"    {one.place} = {one.train_place} {one.source}" for one in overlap.examples])
+    show_bad(overlap.screening)

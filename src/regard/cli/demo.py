@@ -1,0 +1,160 @@
+"""`regard demo`: the whole road on the built-in corpus, offline: train, score, translate, draw, what next."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from regard.cli.terminal import Stages, Waiting, busy, print_facts, print_lines, print_table, results, shell_word, tell
+from regard.runs.folder import RunFolder
+from regard.training.summary import summarise
+
+if TYPE_CHECKING:
+    from regard.api import Run
+    from regard.config import RunConfig
+    from regard.training.events import Finished
+
+SIZES = {"train": 30_000, "valid": 500, "test": 500, "long": 200}
+TABLES: dict[str, Any] = {
+    "task": "translate",
+    "model": {"preset": "transformer-tiny", "dropout": 0.0},
+    "tokenizer": {"vocab_size": 2000},
+    "training": {
+        "batch_tokens": 2048,
+        "learning_rate": 0.004,
+        "warmup": 300,
+        "label_smoothing": 0.05,
+        "ema": 0.99,
+        "validate_every": 250,
+        "validate_decoded": 100,
+        "keep": 2,
+    },
+}
+N_EXAMPLES = 4
+
+
+def demo(
+    *,
+    run: Annotated[
+        str, Parameter(metavar="DIR", help="folder of the run (runs/demo; the next free name beside it)")
+    ] = "",
+    minutes: Annotated[float, Parameter(help="how long to train (3)")] = 3.0,
+) -> int:
+    """Train a small English-German translator on the built-in corpus, score it, use it and draw its attention.
+
+    Nothing is downloaded. A demo that was stopped goes on; a finished one stays, and a new folder is taken.
+    """
+    folder = choose_folder(Path(run or "runs/demo"))
+    with busy("writing the built-in corpus"):
+        write_corpus(folder / "corpus")
+    finished = train(folder, minutes)
+    if finished.signal:
+        return 128 + finished.signal
+    from regard.api import load
+
+    loaded = load(folder)
+    outputs = score(loaded, folder / "corpus")
+    show_examples(folder / "corpus", outputs)
+    picture = draw_attention(loaded, folder)
+    name = shell_word(folder)
+    tell(f"\nThe picture {picture} shows where the model looked while it wrote. Next:")
+    for command in (
+        f'translate {name} "The old woman gives the child a book."',
+        f"show {name}",
+        f"plot {name}",
+        "train translate --train YOUR.en YOUR.de",
+    ):
+        tell(f"  regard {command}", style="bold")
+    return 0
+
+
+def choose_folder(wanted: Path) -> Path:
+    """Return the first of DIR, DIR-2, DIR-3 … that is not the folder of a finished run."""
+    folder, number = wanted, 1
+    while RunFolder(folder).exists() and summarise(RunFolder(folder)).end:
+        number += 1
+        folder = wanted.with_name(f"{wanted.name}-{number}")
+    return folder
+
+
+def write_corpus(folder: Path) -> None:
+    """Write each part of the built-in corpus as two aligned files, unless it is there."""
+    from regard.data.grammar import corpus
+    from regard.runs.disk import write_atomically
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, count in SIZES.items():
+        if (folder / f"{split}.de").exists():
+            continue
+        pairs = corpus(split, count)
+        write_atomically(folder / f"{split}.en", "".join(f"{pair.source}\n" for pair in pairs).encode())
+        write_atomically(folder / f"{split}.de", "".join(f"{pair.target}\n" for pair in pairs).encode())
+
+
+def train(folder: Path, minutes: float) -> "Finished":
+    """Train the run, or go on with it."""
+    from regard.cli.training_view import PeopleView, follow
+    from regard.runtime import keep_freed_memory
+    from regard.training import run as training
+
+    keep_freed_memory()
+    stages = Stages(unit="pairs")
+    if RunFolder(folder).exists():
+        events = training.resume(folder, progress=stages)
+    else:
+        events = training.train(settings(folder / "corpus", minutes), folder, progress=stages)
+    return follow(events, [PeopleView(stages, advise=False)])
+
+
+def settings(corpus: Path, minutes: float) -> "RunConfig":
+    """The settings of the demo's run."""
+    from regard.config import from_tables
+
+    data = {name: [str(corpus / f"{name}.en"), str(corpus / f"{name}.de")] for name in ("train", "valid")}
+    return from_tables({**TABLES, "data": data, "training": {**TABLES["training"], "minutes": minutes}}, origin="demo")
+
+
+def score(run: "Run", corpus: Path) -> tuple[str, ...]:
+    """Score the run on sentences it has not seen and on longer ones, beside a dictionary; return the first's outputs."""
+    from regard.data.grammar import dictionary_baseline
+    from regard.evaluation.scores import score_translations
+
+    rows, outputs = [], ()
+    for split, label in (("test", "unseen sentences"), ("long", "longer than any in training")):
+        files = [str(corpus / f"{split}.en"), str(corpus / f"{split}.de")]
+        with Waiting("translating", unit="sentences", total=SIZES[split]) as waiting:
+            found = run.evaluate(files, progress=waiting)
+        sources = Path(files[0]).read_text(encoding="utf-8").splitlines()
+        words = [dictionary_baseline(source) for source in sources]
+        [baseline] = score_translations(words, found.references, metrics=("bleu",))
+        values = {one.name: one.value for one in found.scores}
+        rows.append([label, f"{len(sources):,}", *(f"{values[name]:.1f}" for name in ("bleu", "chrf"))])
+        rows[-1].append(f"{baseline.value:.1f}")
+        outputs = outputs or found.translations
+    print_table(["test set", "sentences", "BLEU", "chrF", "BLEU of a dictionary, word for word"], rows)
+    return outputs
+
+
+def show_examples(corpus: Path, outputs: tuple[str, ...]) -> None:
+    """Show what became of some sentences of the test set."""
+    sides = [(corpus / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("en", "de")]
+    for source, expected, output in list(zip(*sides, outputs, strict=True))[:N_EXAMPLES]:
+        print_lines([""])
+        print_facts([("source", source), ("expected", expected), ("output", output)], results())
+
+
+def draw_attention(run: "Run", folder: Path) -> Path:
+    """Draw the cross-attention of a sentence whose German has another order than its English."""
+    from regard.inspection.render import attention_picture, save
+
+    text = "I know that the old woman has given the child a book."
+    task, vocabulary = run.translation_task, run.translation_task.vocabulary
+    source = [*vocabulary.source.encode(text), vocabulary.source.end_id]
+    target = vocabulary.target.encode(run.translate([text])[0].text)
+    figure = attention_picture(
+        task.attention(run.model, source, target),
+        [*(vocabulary.source.piece_text(id) for id in source[:-1]), "(end)"],
+        [*(vocabulary.target.piece_text(id) for id in target), "(end)"],
+        title=text,
+    )
+    return save(figure, folder / "attention.png")

@@ -1,0 +1,119 @@
+"""The entry point: the list of commands, and how the end of one reaches the shell.
+
+Exit codes: 0; 1 failure; 2 usage; 130 interrupted (Ctrl-C) and 143 terminated, both after saving where a run is trained.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnknownOptionError
+
+import regard
+from regard.cli.overview import OVERVIEW
+from regard.errors import RegardError, UsageError, did_you_mean
+
+# In the order in which people meet them: where the command's function is, its name, and a line for the list.
+COMMANDS = (
+    ("regard.cli.demo:demo", "demo", "Train a small translator on the built-in corpus, score it, use it. Offline."),
+    ("regard.cli.train:train", "train", "Train a new model on your files."),
+    ("regard.cli.resume:resume", "resume", "Go on with a run that was stopped."),
+    ("regard.cli.translate:translate", "translate", "Translate text, or standard input line by line."),
+    ("regard.cli.evaluate:evaluate", "evaluate", "Score a run on a test set."),
+    ("regard.cli.compare:compare", "compare", "Compare runs on a test set: scores, significance, size, speed."),
+    ("regard.cli.average:average", "average", "Average the weights of several checkpoints of a run."),
+    ("regard.cli.runs:runs", "runs", "List runs and what they reached."),
+    ("regard.cli.show:show", "show", "Show what a run is and what it reached."),
+    ("regard.cli.plot:plot", "plot", "Draw the curves of runs as a picture."),
+    ("regard.cli.models:models", "models", "List the models and their numbers of parameters."),
+)
+
+
+def make_app() -> App:
+    """Build the command line; the files of commands are loaded when they are called."""
+    app = App(
+        name="regard",
+        help="Build, train, look inside and serve Transformers of your own.",
+        version=f"regard {regard.__version__}",
+        help_format="plaintext",
+        default_parameter=Parameter(negative=(), show_default=False),
+        help_epilogue="Each command explains itself: regard train --help.",
+        suppress_keyboard_interrupt=False,
+    )
+    for number, (place, name, help) in enumerate(COMMANDS):
+        app.command(place, name=name, help=help, sort_key=number, help_epilogue="")
+    data = App(name="data", help="Look at data before training on it.", sort_key=len(COMMANDS), help_epilogue="")
+    data.command(
+        "regard.cli.data:check", name="check", help="Report counts, lengths, bad lines, duplicates and test-set leaks."
+    )
+    app.command(data)
+    app.register_install_completion_command(help="Install completion of commands and options for your shell.")
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    prepare_process()
+    try:
+        code = run(arguments)
+        sys.stdout.flush()
+        return code
+    except RegardError as error:
+        complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone. What is left in the buffer must not be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception:
+        traceback.print_exc()
+        print("\nerror: This is a defect of regard. Please report it with the lines above.", file=sys.stderr)
+        return 1
+
+
+def prepare_process() -> None:
+    """Set what must be set before torch is loaded."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Find the command and call it; what it returns is the exit code, None stands for 0."""
+    if not arguments:
+        print(OVERVIEW)
+        return 0
+    try:
+        code = make_app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        raise as_usage_error(error) from None
+    return int(code or 0)
+
+
+def as_usage_error(error: CycloptsError) -> UsageError:
+    """Turn what the parser found into our two lines: what is wrong, and the near name or the way to the help."""
+    command = " ".join(("regard", *(error.command_chain or ())))
+    help = f"See: {command} --help"
+    if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
+        name = error.unused_tokens[0]
+        if not name.startswith("-"):
+            names = [known for known in error.app if not known.startswith("-")]
+            return UsageError(f"There is no command '{command} {name}'.", did_you_mean(name, names))
+        return UsageError(f"{command} has no option {name}.", help)
+    if isinstance(error, UnknownOptionError):
+        name = (error.token.keyword or error.token.value).partition("=")[0]
+        names = [known for argument in error.argument_collection for known in argument.names]
+        near = did_you_mean(name, names)
+        return UsageError(f"{command} has no option {name}.", near if near.startswith("Did") else help)
+    return UsageError(str(error), help)
+
+
+def complain(error: RegardError) -> None:
+    """Show an error in its two lines."""
+    from regard.cli.terminal import people
+
+    people().print(f"error: {error.problem}", style="bold red", markup=False, soft_wrap=True)
+    if error.remedy:
+        people().print(error.remedy, markup=False, soft_wrap=True)

@@ -1,0 +1,38 @@
+"""`regard models`: the presets and their sizes."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from regard.cli.options import JsonFlag
+from regard.cli.terminal import busy, print_json, print_table, tell
+from regard.errors import UsageError
+
+
+def models(
+    *,
+    vocab_size: Annotated[int, Parameter(help="count with a shared vocabulary of so many tokens (8000)")] = 8000,
+    json: JsonFlag = False,
+) -> None:
+    """List the models and their numbers of parameters."""
+    if vocab_size < 1:
+        raise UsageError(f"A vocabulary has at least 1 token, not {vocab_size}.", "Give --vocab-size a larger number.")
+    with busy("counting"):
+        from regard.models.presets import PRESETS, count_parameters
+
+        counts = {name: count_parameters(preset, vocab_size) for name, preset in PRESETS.items()}
+    if json:
+        for name, preset in PRESETS.items():
+            facts = {"model": name, "tasks": preset.tasks, "parameters": counts[name], "vocab_size": vocab_size}
+            print_json({**facts, "fields": dict(preset.fields), "about": preset.about})
+        return
+    tell(f"with a shared vocabulary of {vocab_size:,} tokens:")
+    headings = ["model", "tasks", "about", "layers", "width", "inner width", "heads", "parameters"]
+    sizes = ("n_encoder_layers", "d_model", "d_ff", "n_heads")
+    rows = [
+        [name, ", ".join(preset.tasks), preset.about]
+        + [str(preset.fields.get(field, "")) for field in sizes]
+        + [f"{counts[name]:,}"]
+        for name, preset in PRESETS.items()
+    ]
+    print_table(headings, rows, left=(0, 1, 2))

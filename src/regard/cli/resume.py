@@ -1,0 +1,31 @@
+"""`regard resume`: go on with a run that was stopped."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from regard.cli.options import JsonFlag
+
+
+def resume(
+    run: Annotated[str, Parameter(help="the folder of the run")],
+    /,
+    *,
+    steps: Annotated[int | None, Parameter(help="move the end of the run to this step")] = None,
+    tensorboard: Annotated[bool, Parameter(help="write scalars into RUN/tensorboard")] = False,
+    json: JsonFlag = False,
+) -> int:
+    """Go on with a run that was stopped.
+
+    Training goes on from the last whole checkpoint, to the same weights as if it had never stopped. The files that the
+    run was trained on must not have changed.
+    """
+    from regard.cli.training_view import follow, make_views
+    from regard.runtime import keep_freed_memory
+    from regard.training import run as training
+
+    keep_freed_memory()
+    preparing, views = make_views(Path(run), json=json, tensorboard=tensorboard)
+    finished = follow(training.resume(run, steps=steps, progress=preparing), views)
+    return 128 + finished.signal if finished.signal else 0

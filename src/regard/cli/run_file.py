@@ -1,0 +1,83 @@
+"""From the arguments of `regard train` to the settings of a run."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.cli.options import changed
+from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions
+from regard.config import ModelTable, RunConfig, override, read
+from regard.errors import UsageError
+from regard.runs.folder import CONFIG, RunFolder
+
+
+def settings(
+    what: str, data: DataOptions, model: ModelOptions, learning: LearningOptions | None, sets: Sequence[str]
+) -> tuple[RunConfig, Path | None]:
+    """Return the resolved settings of a new run, and the folder of a ready vocabulary if it is to use one.
+
+    Options change what the run file says; --set has the last word.
+    """
+    from regard.api import with_defaults
+
+    config, vocabulary = starting_point(what)
+    begun = config.tokenizer
+    if model.vocabulary:
+        if model.vocab_size is not None:
+            raise UsageError(
+                "--vocabulary takes a ready vocabulary, --vocab-size learns one.", "Give one of the two options."
+            )
+        folder = RunFolder.open(Path(model.vocabulary))
+        begun, vocabulary = read(folder.config_file).tokenizer, folder.vocabulary
+    if model.model:
+        # The fields of another model go with it: the config.toml of a run has them all.
+        config = dataclasses.replace(config, model=ModelTable(preset=model.model))
+    how = dataclasses.asdict(learning or LearningOptions())
+    config = changed(
+        config,
+        seed=how.pop("seed"),
+        data=changed(config.data, **dataclasses.asdict(data)),
+        tokenizer=changed(begun, vocab_size=model.vocab_size),
+        training=changed(config.training, **how),
+    )
+    if sets:
+        config = override(config, assignments(sets))
+    # A vocabulary that was learnt with other settings is not what was asked for.
+    return with_defaults(config), vocabulary if config.tokenizer == begun else None
+
+
+def starting_point(what: str) -> tuple[RunConfig, Path | None]:
+    """Return the settings to start from, and the folder of a vocabulary that goes with them.
+
+    `what` is a task's name or a run file. The config.toml of a run brings the run's vocabulary: it repeats that run.
+    """
+    path = Path(what)
+    if path.is_dir() and (path / CONFIG).is_file():
+        raise UsageError(
+            f"{what} is the folder of a run.",
+            f"Go on with it: regard resume {what}. Repeat it: regard train {path / CONFIG}",
+        )
+    if not (path.suffix == ".toml" or "/" in what or path.is_file()):
+        return RunConfig(task=what), None
+    config = read(path)
+    vocabulary = RunFolder(path.parent).vocabulary
+    return config, vocabulary if path.name == CONFIG and vocabulary.is_dir() else None
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Read what stands behind --set: KEY=VALUE, the key dotted."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key.strip() and equals):
+            raise UsageError(f"--set takes KEY=VALUE, not '{text}'.", "Write, for example: --set training.steps=400")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def free_folder(config: RunConfig) -> Path:
+    """Name a folder for a run that was given none: runs/TASK-MODEL-1, or the next number that is free."""
+    number = 1
+    while (path := Path("runs") / f"{config.task}-{config.model.preset}-{number}").exists():
+        number += 1
+    return path

@@ -1,0 +1,63 @@
+"""`regard runs`: what there is."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from regard.cli.options import JsonFlag
+from regard.cli.terminal import duration, note, print_json, print_table, tell
+from regard.errors import RegardError, UsageError
+from regard.runs.folder import find_runs
+from regard.training.summary import RunSummary, summarise
+
+
+def runs(
+    folder: Annotated[str, Parameter(help="where to look, with all folders inside it (runs)")] = "runs",
+    /,
+    *,
+    json: JsonFlag = False,
+) -> None:
+    """List runs and what they reached."""
+    if not Path(folder).is_dir():
+        raise UsageError(f"There is no folder {folder}.", "Name the folder that holds your runs, or begin: regard demo")
+    found: list[RunSummary] = []
+    for run in find_runs(folder):
+        try:
+            found.append(summarise(run))
+        except RegardError as error:
+            note(f"{run} is left out. {error.problem}")
+    if json:
+        for one in found:
+            print_json(listing(one))
+        return
+    if not found:
+        tell(f"There is no run in {folder}. Train one: regard train translate --train FILE FILE")
+        return
+    headings = ["run", "task", "model", "state", "step", "loss", "BLEU", "age"]
+    print_table(headings, [_cells(one) for one in found], left=(0, 1, 2, 3))
+
+
+def listing(summary: RunSummary) -> dict[str, Any]:
+    """Return what the list knows of a run, for JSON."""
+    return {
+        "run": str(summary.path),
+        "task": summary.config.task,
+        "model": summary.config.model.preset,
+        "state": summary.state,
+        "step": summary.step,
+        "epoch": summary.epoch,
+        "seconds": summary.seconds,
+        "best": dict(summary.best),
+        "average": dict(summary.average),
+        "changed": summary.changed,
+    }
+
+
+def _cells(summary: RunSummary) -> list[str]:
+    best = {**summary.best, **summary.average}
+    scores = [f"{best[name]:.{digits}f}" if name in best else "" for name, digits in (("loss", 3), ("bleu", 1))]
+    config = summary.config
+    age = duration(max(0.0, time.time() - summary.changed))
+    return [str(summary.path), config.task, config.model.preset, summary.state, f"{summary.step:,}", *scores, age]

@@ -1,0 +1,78 @@
+"""`regard show`: what a run is and what it reached."""
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from regard.cli.options import JsonFlag
+from regard.cli.runs import listing
+from regard.cli.terminal import duration, print_facts, print_json, print_lines, print_table, results, shell_word, size
+from regard.config import to_tables
+from regard.runs.folder import Reference, RunFolder
+from regard.training.summary import CheckpointSummary, RunSummary, summarise
+
+SCORES = (("loss", 3), ("perplexity", 2), ("bleu", 1), ("chrf", 1))
+
+
+def show(
+    run: Annotated[str, Parameter(help="the folder of the run")],
+    /,
+    *,
+    json: JsonFlag = False,
+) -> None:
+    """Show what a run is and what it reached."""
+    summary = summarise(RunFolder.open(Reference.parse(run).path))
+    if json:
+        checkpoints = [dataclasses.asdict(one) for one in summary.checkpoints]
+        more = {"parameters": summary.n_parameters, "config": to_tables(summary.config), "checkpoints": checkpoints}
+        print_json({**listing(summary), **more})
+        return
+    print_facts(rows(summary), results())
+    if summary.checkpoints:
+        print_lines([""])
+        headings = ["checkpoint", "size", *(name for name, _ in SCORES), ""]
+        print_table(headings, [_cells(summary, one) for one in summary.checkpoints], left=(0, 6))
+
+
+def rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return the run's facts as labels and texts."""
+    config, training = summary.config, summary.config.training
+    parameters = f", {summary.n_parameters:,} parameters" if summary.n_parameters is not None else ""
+    of = f" of {training.steps:,}" if training.steps else ""
+    facts = [
+        ("run", str(summary.path)),
+        ("task", config.task),
+        ("model", f"{config.model.preset or 'a network of its own'}{parameters}"),
+        ("training", ", ".join(config.data.train)),
+        ("validation", ", ".join(config.data.valid) or "held out of the training files"),
+        ("state", _state(summary)),
+        ("reached", f"step {summary.step:,}{of}, epoch {summary.epoch:,}, {duration(summary.seconds)} of training"),
+        ("changed", f"{duration(max(0.0, time.time() - summary.changed))} ago"),
+    ]
+    if summary.best:
+        facts.append(("best", f"step {summary.best['step']:,}: {_scores(summary.best)}"))
+    if summary.average:
+        facts.append(("average", _scores(summary.average)))
+    return facts
+
+
+def _state(summary: RunSummary) -> str:
+    if summary.holder:
+        process, _, host = summary.holder.partition(" ")
+        return f"in training by process {process} on {host}" if host else "in training"
+    if summary.end:
+        return f"finished: {summary.end}"
+    return f"stopped; go on with: regard resume {shell_word(summary.path)}"
+
+
+def _scores(scores: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {scores[name]:.{digits}f}" for name, digits in SCORES if name in scores)
+
+
+def _cells(summary: RunSummary, checkpoint: CheckpointSummary) -> list[str]:
+    scores = [f"{checkpoint.scores[name]:.{digits}f}" if name in checkpoint.scores else "" for name, digits in SCORES]
+    best = "★ best" if checkpoint.scores and checkpoint.step == summary.best.get("step") else ""
+    return [checkpoint.name, size(checkpoint.n_bytes), *scores, best]

@@ -1,0 +1,210 @@
+"""What commands show: results on standard output, everything else on standard error.
+
+On a terminal in colour and with bars, elsewhere as plain lines. rich heeds NO_COLOR.
+"""
+
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+PATIENCE = 2.0  # what is done after so many seconds needs no bar
+LINE_EVERY = 10.0  # seconds between lines where there is no terminal for a bar
+PLAIN_WIDTH = 1000  # elsewhere than on a terminal no line is folded
+
+
+@cache
+def people() -> "Console":
+    """Standard error."""
+    return _console(stderr=True)
+
+
+@cache
+def results() -> "Console":
+    """Standard output."""
+    return _console(stderr=False)
+
+
+def _console(*, stderr: bool) -> "Console":
+    from rich.console import Console
+
+    on_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(
+        stderr=stderr, highlight=False, markup=False, emoji=False, width=None if on_terminal else PLAIN_WIDTH
+    )
+
+
+def tell(text: str = "", *, style: str = "") -> None:
+    """Say a line to whoever sits there."""
+    people().print(text, style=style or None, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Say what a user should know but need not act on."""
+    tell(f"note: {text}", style="yellow")
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Write results as they are, without any folding or colour, and at once."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def print_json(value: Any) -> None:
+    """Write one result as a line of JSON; NaN and infinity become null."""
+    from regard.runs.disk import as_json
+
+    print_lines([as_json(value).decode()])
+
+
+def print_facts(rows: Sequence[tuple[str, str]], console: "Console") -> None:
+    """Show labels and texts in two columns."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows:
+        table.add_row(label, text)
+    console.print(table)
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> None:
+    """Show a table of results; all columns but those in `left` are numbers and stand to the right."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number in left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    results().print(table)
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show on a terminal that something is going on whose progress nobody knows."""
+    if not people().is_terminal:
+        yield
+        return
+    with people().status(f"{what} …"):
+        yield
+
+
+class Waiting:
+    """The progress of something that may take long; called with how many are done so far.
+
+    Says nothing for two seconds; then shows a bar on a terminal, or a line now and then elsewhere.
+    """
+
+    def __init__(self, what: str, *, unit: str, total: int | None = None, patience: float = PATIENCE) -> None:
+        self.what = what
+        self.unit = unit
+        self.total = total
+        self.patience = patience
+        self._began = self._said = time.monotonic()
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> "Waiting":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.hide()
+
+    def hide(self) -> None:
+        """Take the bar away while something else is written; the next call brings it back."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if people().is_terminal:
+            if self._bar is None and now - self._began >= self.patience:
+                self._bar = _start_bar(self.what, self.total)
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], completed=done, state=self._state(done, now))
+        elif now - self._said > LINE_EVERY:
+            self._said = now
+            tell(f"{self.what}: {self._state(done, now)}")
+
+    def _state(self, done: int, now: float) -> str:
+        rate = done / max(now - self._began, 1e-9)
+        of = f" of {self.total:,}" if self.total else ""
+        left = f", {duration((self.total - done) / rate)} left" if self.total and done else ""
+        return f"{done:,}{of} {self.unit}, {rate:,.0f} a second{left}" if done else ""
+
+
+class Stages:
+    """The progress of several things, one after another; called with what is done now, and how many of it."""
+
+    def __init__(self, *, unit: str) -> None:
+        self.unit = unit
+        self._waiting: Waiting | None = None
+
+    def __call__(self, what: str, done: int) -> None:
+        if self._waiting is None or what != self._waiting.what:
+            self.close()
+            # At once: a stage may call only at its beginning.
+            self._waiting = Waiting(what, unit=self.unit, patience=0)
+        self._waiting(done)
+
+    def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.hide()
+            self._waiting = None
+
+
+def make_bar(columns: Sequence[Any]) -> "Progress":
+    """Make a bar on standard error that vanishes at its end."""
+    from rich.progress import Progress
+
+    # rich would send standard output to the bar's own console: results must not end up on standard error.
+    return Progress(*columns, console=people(), transient=True, redirect_stdout=False)
+
+
+def _start_bar(what: str, total: int | None) -> "Progress":
+    from rich.progress import BarColumn, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}"))
+    bar = make_bar(columns)
+    bar.add_task(what, total=total, state="")
+    bar.start()
+    return bar
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people say it: 8 s, 3 min, 2 h 5 min, 3 days."""
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+    return f"{minutes // (24 * 60)} days"
+
+
+def size(n_bytes: float) -> str:
+    """Write a number of bytes as people say it: 28 MB, 1.2 GB."""
+    for unit in ("bytes", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "bytes" or n_bytes >= 10 else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} GB"
+
+
+def shell_word(text: object) -> str:
+    """Write a path so that a shell takes it as one word."""
+    import shlex
+
+    return shlex.quote(str(text))

@@ -1,0 +1,76 @@
+"""The options of `regard train`, in the groups in which its help shows them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from regard.cli.options import explained
+from regard.config import DataConfig, RunConfig, TokenizerConfig, TrainingConfig
+
+DATA = Group("Data", sort_key=10)
+MODEL = Group("Model", sort_key=20)
+LEARNING = Group("Learning", sort_key=30)
+RUN = Group("Run", sort_key=40)
+FILES: dict[str, Any] = {"consume_multiple": True, "metavar": "FILE…", "group": DATA}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """What is read."""
+
+    train: Annotated[tuple[str, ...], explained(DataConfig, "train", **FILES)] = ()
+    valid: Annotated[tuple[str, ...], explained(DataConfig, "valid", **FILES)] = ()
+    source: Annotated[str, explained(DataConfig, "source", name="--from", metavar="CODE", group=DATA)] = ""
+    target: Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE", group=DATA)] = ""
+    on_bad: Annotated[str, explained(DataConfig, "on_bad", metavar="POLICY", group=DATA)] = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which network, over which vocabulary."""
+
+    model: Annotated[
+        str, Parameter(group=MODEL, metavar="PRESET", help="a size by name, see: regard models (transformer-tiny)")
+    ] = ""
+    vocab_size: Annotated[int | None, explained(TokenizerConfig, "vocab_size", group=MODEL)] = None
+    vocabulary: Annotated[
+        str, Parameter(group=MODEL, metavar="RUN", help="take the vocabulary of another run, as an ensemble needs")
+    ] = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """How long and how fast; 10,000 steps with a patience of 10 validations where no end is given."""
+
+    steps: Annotated[int | None, explained(TrainingConfig, "steps", group=LEARNING)] = None
+    epochs: Annotated[int | None, explained(TrainingConfig, "epochs", group=LEARNING)] = None
+    minutes: Annotated[float | None, explained(TrainingConfig, "minutes", group=LEARNING)] = None
+    batch_tokens: Annotated[int | None, explained(TrainingConfig, "batch_tokens", group=LEARNING)] = None
+    learning_rate: Annotated[float | None, explained(TrainingConfig, "learning_rate", group=LEARNING)] = None
+    seed: Annotated[int | None, explained(RunConfig, "seed", group=LEARNING)] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where it goes, and how it is shown."""
+
+    run: Annotated[
+        str, Parameter(group=RUN, metavar="DIR", help="folder of the new run (runs/TASK-MODEL-1, or the next number)")
+    ] = ""
+    set: Annotated[
+        tuple[str, ...],
+        Parameter(group=RUN, metavar="KEY=VALUE", help="any key of a run file, such as training.clip=0.5; repeatable"),
+    ] = ()
+    seeds: Annotated[
+        str, Parameter(group=RUN, metavar="N,N…", help="train once a seed (DIR-seed1, …), report mean and deviation")
+    ] = ""
+    tensorboard: Annotated[bool, Parameter(group=RUN, help="write scalars into DIR/tensorboard")] = False
+    dry_run: Annotated[bool, Parameter(group=RUN, help="report what would be trained and how long, then stop")] = False
+    json: Annotated[bool, Parameter(group=RUN, help="one JSON object a line for each event, on standard output")] = (
+        False
+    )

@@ -1,0 +1,236 @@
+"""A run while it trains: for people (a live bar, or plain lines), for programs (JSON), for TensorBoard."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from regard.cli.pace import Pace
+from regard.cli.terminal import (
+    LINE_EVERY,
+    Stages,
+    duration,
+    make_bar,
+    note,
+    people,
+    print_facts,
+    print_json,
+    shell_word,
+    tell,
+)
+from regard.cli.training_report import report_rows
+from regard.config import to_tables
+from regard.errors import MissingExtraError
+from regard.evaluation.scores import LABELS
+from regard.tasks.task import Validation
+from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+class View(Protocol):
+    """Whoever is shown the events of a run."""
+
+    def show(self, event: Event) -> None: ...
+    def close(self) -> None: ...
+
+
+def make_views(run: Path, *, json: bool, tensorboard: bool) -> tuple[Stages, list[View]]:
+    """Return who is told of the preparation and of the events of a run."""
+    preparing = Stages(unit="pairs")
+    views: list[View] = [JsonView() if json else PeopleView(preparing)]
+    if tensorboard:
+        views.append(TensorBoardView(run))
+    return preparing, views
+
+
+def follow(events: Iterable[Event], views: Sequence[View]) -> Finished:
+    """Show each event to all views, and return the last."""
+    try:
+        for event in events:
+            for view in views:
+                view.show(event)
+    finally:
+        for view in views:
+            view.close()
+    assert isinstance(event, Finished)
+    return event
+
+
+class PeopleView:
+    """A report, then a bar with validations above it; lines instead of the bar where there is no terminal.
+
+    `advise`: whether to say at the end what can be done next.
+    """
+
+    def __init__(self, preparing: Stages, *, advise: bool = True) -> None:
+        self.preparing = preparing
+        self.advise = advise
+        self.run = Path()
+        self.begun_at = 0
+        self.n_validations = 0
+        self.last: Validation | None = None
+        self._bar: Progress | None = None
+        self._said = time.monotonic()
+
+    def show(self, event: Event) -> None:
+        match event:
+            case Report():
+                self._report(event)
+            case Updated():
+                self._updated(event)
+            case Validated():
+                self._validated(event)
+            case Noted():
+                note(event.text)
+            case Finished():
+                self._finished(event)
+            case Saved():
+                pass  # happens often, and is what everybody expects
+
+    def close(self) -> None:
+        self.preparing.close()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _report(self, report: Report) -> None:
+        self.preparing.close()
+        self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
+        print_facts(report_rows(report), people())
+        tell()
+
+    def _updated(self, event: Updated) -> None:
+        update = event.update
+        self.pace.add(update)
+        if update.skipped:
+            note(f"step {update.step:,}: the loss is no number; the update is skipped")
+        if people().is_terminal:
+            if self._bar is None:
+                self._bar = _training_bar()
+            self._bar.update(self._bar.task_ids[0], completed=self.pace.share, state=self.pace.text())
+        elif time.monotonic() - self._said >= LINE_EVERY or update.step == self.begun_at + 1:
+            self._said = time.monotonic()
+            tell(self.pace.text())
+
+    def _validated(self, event: Validated) -> None:
+        self.last = event.validation
+        scores = {"loss": event.validation.loss, **event.validation.scores}
+        best = "  ★ best so far" if event.best else ""
+        tell(f"step {event.step:,}: validation {scores_text(scores)}{best}", style="bold" if event.best else "")
+        samples = event.validation.samples
+        if samples:
+            show_sample(samples[self.n_validations % len(samples)])
+        self.n_validations += 1
+
+    def _finished(self, event: Finished) -> None:
+        self.close()
+        run = shell_word(self.run)
+        if event.signal:
+            tell(f"Stopped at step {event.step:,}; the run is saved. Go on with:")
+            tell(f"  regard resume {run}", style="bold")
+            return
+        tell()
+        if event.step == self.begun_at:
+            tell(f"The run was finished before: {event.reason}. To go on, move its end: regard resume {run} --steps N")
+        else:
+            tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
+        if event.best:
+            scores = {name: value for name, value in event.best.items() if name != "step"}
+            tell(f"Best validation at step {event.best['step']:,}: {scores_text(scores)}", style="bold")
+        if not self.advise:
+            return
+        for sample in self.last.samples if self.last else ():
+            show_sample(sample)
+        tell("\nNext:")
+        for command in (f'translate {run} "…"', f"evaluate {run} --data TEST-FILES", f"plot {run}"):
+            tell(f"  regard {command}", style="bold")
+
+
+def _training_bar() -> "Progress":
+    from rich.progress import BarColumn, TextColumn
+
+    bar = make_bar((BarColumn(bar_width=24), TextColumn("{task.fields[state]}")))
+    bar.add_task("training", total=1.0, state="")
+    bar.start()
+    return bar
+
+
+def scores_text(scores: Mapping[str, float]) -> str:
+    """Write scores in a line: loss 2.345, perplexity 10.4, BLEU 23.1."""
+    digits = {"loss": 3, "perplexity": 2}
+    return ", ".join(f"{LABELS.get(name, name)} {value:.{digits.get(name, 1)}f}" for name, value in scores.items())
+
+
+def show_sample(sample: tuple[str, str, str]) -> None:
+    """Show an input, what was expected, and what came."""
+    for label, text in zip(("source", "expected", "output"), sample, strict=True):
+        tell(f"    {label:<9} {text}", style="dim" if label != "output" else "")
+
+
+class JsonView:
+    """One JSON object a line on standard output for each event; `event` says which it is."""
+
+    def show(self, event: Event) -> None:
+        print_json({"event": type(event).__name__.lower(), **event_fields(event)})
+
+    def close(self) -> None:
+        pass
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """Return an event as data that JSON takes."""
+    match event:
+        case Report():
+            fields = {**vars(event), "run": str(event.run), "config": to_tables(event.config)}
+            return {**fields, "facts": [list(fact) for fact in event.facts]}
+        case Updated():
+            return {**dataclasses.asdict(event.update), "total_steps": event.total_steps}
+        case Validated():
+            validation = event.validation
+            scores = {"loss": validation.loss, **validation.scores}
+            return {"step": event.step, "scores": scores, "samples": validation.samples, "best": event.best}
+        case Saved():
+            return {"step": event.step, "path": str(event.path)}
+        case Noted():
+            return {"text": event.text}
+        case Finished():
+            return {**vars(event), "best": dict(event.best)}
+
+
+class TensorBoardView:
+    """Scalars in RUN/tensorboard: training by step, and each score of a validation."""
+
+    def __init__(self, run: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise MissingExtraError("tensorboard", "--tensorboard", "track") from None
+        self._make_writer = SummaryWriter
+        self._folder = run / "tensorboard"
+        self._writer: Any = None
+
+    def show(self, event: Event) -> None:
+        match event:
+            case Report():
+                # What was written after the step from which the run goes on will be trained again.
+                self._writer = self._make_writer(str(self._folder), purge_step=event.step + 1)
+            case Updated():
+                update = event.update
+                for name in ("loss", "learning_rate", "gradient_norm"):
+                    self._add(f"train/{name}", getattr(update, name), update.step)
+                self._add("train/tokens_per_second", update.weight / update.seconds, update.step)
+            case Validated():
+                for name, value in {"loss": event.validation.loss, **event.validation.scores}.items():
+                    self._add(f"valid/{name}", value, event.step)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _add(self, name: str, value: float, step: int) -> None:
+        if math.isfinite(value):
+            self._writer.add_scalar(name, value, step)

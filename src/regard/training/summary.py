@@ -1,0 +1,108 @@
+"""What a run is and has reached, read from its folder alone: no model is built, no tensor library is loaded."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.config import RunConfig, read
+from regard.runs import metrics
+from regard.runs.folder import RunFolder
+from regard.runs.lock import holder
+from regard.runs.names import MODEL, STATE, find
+from regard.training.ending import reason_to_end
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointSummary:
+    """One checkpoint on the disk; `scores` are those of a validation at its very step, if there was one."""
+
+    name: str
+    step: int
+    n_bytes: int
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """A run as its folder shows it."""
+
+    path: Path
+    config: RunConfig
+    checkpoints: tuple[CheckpointSummary, ...]  # the steps in order, then averages
+    step: int
+    epoch: int
+    seconds: float  # how long its updates took
+    best: Mapping[str, float]  # step, loss and scores of the best validation
+    average: Mapping[str, float]  # scores of the average that was made at the run's end, if one was
+    n_parameters: int | None  # None before the first checkpoint
+    holder: str  # who trains it at this moment, as "PROCESS HOST"
+    end: str  # why it is over, if it is
+    changed: float  # when it last changed, in seconds since 1970
+
+    @property
+    def state(self) -> Literal["in training", "finished", "stopped"]:
+        """Where the run stands, in a word."""
+        if self.holder:
+            return "in training"
+        return "finished" if self.end else "stopped"
+
+
+def summarise(run: RunFolder) -> RunSummary:
+    """Read what a run is and has reached. Nothing is verified: that is for whoever loads a checkpoint."""
+    config = read(run.config_file)
+    steps, averages = find(run), find(run, kind="average")
+    states = {step: _read_state(path) for step, path in steps.items()}
+    newest = next((state for state in reversed(states.values()) if state), {})
+    place = newest.get("place", {})
+    step, epoch = place.get("step", 0), place.get("epoch", 0)
+    seconds, worse = newest.get("seconds", 0.0), newest.get("worse", 0)
+    listed = [_checkpoint(path, step, states[step].get("validation") or {}) for step, path in steps.items()]
+    listed += [_checkpoint(path, step, {}) for step, path in averages.items()]
+    files = [*steps.values(), *averages.values()]
+    return RunSummary(
+        path=run.path,
+        config=config,
+        checkpoints=tuple(listed),
+        step=step,
+        epoch=epoch,
+        seconds=seconds,
+        best=newest.get("best", {}),
+        average=_average_scores(run) if averages else {},
+        n_parameters=count_parameters(files[-1] / MODEL) if files else None,
+        holder=holder(run),
+        end=reason_to_end(config.training, step=step, epoch=epoch, seconds=seconds, worse=worse),
+        changed=max(path.stat().st_mtime for path in (run.config_file, run.metrics_file) if path.exists()),
+    )
+
+
+def count_parameters(file: Path) -> int | None:
+    """Count the numbers of a safetensors file by its header, in which tied weights stand once; None if it has none."""
+    try:
+        with file.open("rb") as stream:
+            # The format: the length of the header in 8 bytes, the header as JSON, the tensors.
+            header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+        return sum(int(math.prod(entry["shape"])) for name, entry in header.items() if name != "__metadata__")
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+        return None
+
+
+def _read_state(checkpoint: Path) -> dict[str, Any]:
+    """Return a checkpoint's state, empty if it is damaged."""
+    try:
+        state = json.loads((checkpoint / STATE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _checkpoint(path: Path, step: int, scores: Mapping[str, float]) -> CheckpointSummary:
+    n_bytes = sum(file.stat().st_size for file in path.iterdir())
+    return CheckpointSummary(name=path.name, step=step, n_bytes=n_bytes, scores=scores)
+
+
+def _average_scores(run: RunFolder) -> dict[str, float]:
+    records = [record for record in metrics.read(run) if record.get("kind") == "average"]
+    return {key: value for key, value in records[-1].items() if key not in ("kind", "steps")} if records else {}

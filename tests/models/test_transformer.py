@@ -1,0 +1,461 @@
+"""The Transformer: torch's own as a witness, and what must hold for every choice of its config."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, DataError
+from regard.models.transformer import DecoderLayer, EncoderLayer, Transformer, TransformerConfig
+from regard.parts.attention import MultiHeadAttention
+from regard.parts.cache import DecoderState
+from regard.parts.dropout import seeded
+from regard.parts.positions import POSITIONS
+from regard.parts.taps import listening, recording
+
+V = 17
+SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 2, 0]])
+LENGTHS = torch.tensor([6, 3, 5])
+TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    **{f"{positions} positions": {"positions": positions} for positions in POSITIONS},
+    "pre-norm": {"norm_order": "pre"},
+    "no norm": {"norm_order": "none"},
+    "rms": {"norm": "rms", "norm_order": "pre"},
+    "gated": {"feed_forward": "gated", "activation": "silu"},
+    "gelu": {"activation": "gelu"},
+    "window": {"window": 2},
+    "window, rotary": {"window": 2, "positions": "rotary", "norm_order": "pre"},
+    "concatenated": {"join_positions": "concatenate", "tied": "target"},
+    "concatenated, learned": {"join_positions": "concatenate", "positions": "learned", "tied": "none"},
+}
+every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def make(seed: int = 1, **choices: Any) -> Transformer:
+    sizes = {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 24, "dropout": 0.0}
+    return Transformer(TransformerConfig(source_vocab=V, target_vocab=V, **{**sizes, **choices}), seed=seed)
+
+
+def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
+    torch.testing.assert_close(first, second, atol=atol, rtol=0)
+
+
+# -- parity with torch.nn.Transformer -----------------------------------------------------------------------------------
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    theirs.in_proj_weight.data = torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]).detach()
+    theirs.in_proj_bias.data = torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]).detach()
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def copy_layer(ours: EncoderLayer | DecoderLayer, theirs: Any) -> None:
+    copy_attention(ours.self_attention, theirs.self_attn)
+    residuals = [ours.self_attention_residual, ours.feed_forward_residual]
+    if isinstance(ours, DecoderLayer):
+        copy_attention(ours.cross_attention, theirs.multihead_attn)
+        residuals.insert(1, ours.cross_attention_residual)
+    for number, residual in enumerate(residuals, start=1):
+        getattr(theirs, f"norm{number}").load_state_dict(residual.norm.state_dict())  # type: ignore[union-attr]
+    theirs.linear1.load_state_dict(ours.feed_forward.up.state_dict())  # type: ignore[union-attr]
+    theirs.linear2.load_state_dict(ours.feed_forward.down.state_dict())  # type: ignore[union-attr]
+
+
+def reference(model: Transformer) -> nn.Transformer:
+    """torch's Transformer with our weights; its final norms stand only where ours do, after pre-norm."""
+    config = model.config
+    pre = config.norm_order == "pre"
+    options: dict[str, Any] = {
+        "d_model": config.d_model,
+        "nhead": config.n_heads,
+        "dim_feedforward": config.d_ff,
+        "dropout": 0.0,
+        "activation": config.activation,
+        "batch_first": True,
+        "norm_first": pre,
+    }
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(**options),
+        config.n_encoder_layers,
+        norm=nn.LayerNorm(config.d_model) if pre else None,
+        enable_nested_tensor=False,
+    )
+    decoder = nn.TransformerDecoder(
+        nn.TransformerDecoderLayer(**options),
+        config.n_decoder_layers,
+        norm=nn.LayerNorm(config.d_model) if pre else None,
+    )
+    whole = nn.Transformer(
+        config.d_model, config.n_heads, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
+    )
+    for layers, others in ((model.encoder, encoder.layers), (model.decoder, decoder.layers)):
+        for ours, theirs in zip(layers, others, strict=True):
+            copy_layer(ours, theirs)  # type: ignore[arg-type]
+    if encoder.norm is not None and decoder.norm is not None:
+        encoder.norm.load_state_dict(model.encoder_norm.state_dict())
+        decoder.norm.load_state_dict(model.decoder_norm.state_dict())
+    return whole
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm_order", ["post", "pre"])
+def test_it_equals_torchs_transformer(norm_order: str, activation: str) -> None:
+    model = make(norm_order=norm_order, activation=activation)
+    torch.manual_seed(2)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)  # biases and norms too
+    theirs = reference(model)
+    padded = torch.arange(SOURCE.shape[1]) >= LENGTHS[:, None]
+    expected = theirs(
+        model.source_embedding(SOURCE, torch.arange(6), LENGTHS),
+        model.target_embedding(TARGET, torch.arange(5)),
+        tgt_mask=~torch.ones(5, 5, dtype=torch.bool).tril(),
+        src_key_padding_mask=padded,
+        memory_key_padding_mask=padded,
+    )
+    states = model.states(SOURCE, LENGTHS, TARGET)
+    assert float(states.detach().std()) > 0.1
+    assert_close(states, expected)
+    assert_close(model(SOURCE, LENGTHS, TARGET), expected @ model.output.weight.T, atol=3e-5)
+    memory = theirs.encoder(model.source_embedding(SOURCE, torch.arange(6), LENGTHS), src_key_padding_mask=padded)
+    assert_close(model.encode(SOURCE, LENGTHS)[~padded], memory[~padded])
+
+
+# -- what every variant keeps -------------------------------------------------------------------------------------------
+
+
+@every_variant
+def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    logits = model(SOURCE, LENGTHS, TARGET)
+    for position in range(1, 5):
+        changed = TARGET.clone()
+        changed[:, position:] = 2
+        other = model(SOURCE, LENGTHS, changed)
+        assert_close(other[:, :position], logits[:, :position], atol=1e-6)
+        assert not torch.allclose(other[:, position], logits[:, position], atol=1e-4)
+
+
+@every_variant
+def test_padding_changes_nothing(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    longer_source = F.pad(SOURCE, (0, 3), value=7)
+    longer_source[1, 3:] = 7
+    longer_target = F.pad(TARGET, (0, 2), value=7)
+    assert_close(model(longer_source, LENGTHS, longer_target)[:, :5], model(SOURCE, LENGTHS, TARGET))
+
+
+@every_variant
+def test_batched_equals_alone(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    logits = model(SOURCE, LENGTHS, TARGET)
+    for row, length in enumerate(LENGTHS.tolist()):
+        alone = model(SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1])
+        assert_close(alone[0], logits[row])
+
+
+def step_by_step(model: Transformer, state: DecoderState, ids: Tensor) -> tuple[Tensor, DecoderState]:
+    """Read one token at a time; (R, T) to logits (R, T, V) and the state."""
+    logits = []
+    for position in range(ids.shape[1]):
+        one, state = model.step(state, ids[:, position : position + 1])
+        logits.append(one)
+    return torch.stack(logits, dim=1), state
+
+
+@every_variant
+@torch.no_grad()
+def test_cached_decoding_equals_the_whole_forward_pass(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    logits, state = step_by_step(model, model.start((SOURCE, LENGTHS)), TARGET)
+    assert_close(logits, expected)
+    assert state.lengths.tolist() == [5, 5, 5]
+
+
+@every_variant
+@torch.no_grad()
+def test_a_prompt_is_read_at_once(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    logits, state = model.step(model.start((SOURCE, LENGTHS)), TARGET[:, :3])
+    assert_close(logits, expected[:, 2])
+    logits, state = model.step(state, TARGET[:, 3:5])
+    assert_close(logits, expected[:, 4])
+
+
+@every_variant
+@torch.no_grad()
+def test_prompts_of_different_lengths(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    rows, counts = torch.arange(3), torch.tensor([3, 1, 2])
+    prompts = torch.where(torch.arange(3) < counts[:, None], TARGET[:, :3], 7)
+    logits, state = model.step(model.start((SOURCE, LENGTHS)), prompts, counts)
+    assert_close(logits, expected[rows, counts - 1])
+    for _ in range(2):
+        logits, state = model.step(state, TARGET[rows, counts][:, None])
+        counts = counts + 1
+        assert_close(logits, expected[rows, counts - 1])
+
+
+@every_variant
+@torch.no_grad()
+def test_beams_that_part_leave_and_join(choices: dict[str, Any]) -> None:
+    """Two sentences with two hypotheses each; one leaves, another joins; every row equals its own forward pass."""
+    model = make(**choices)
+
+    def alone(sentence: int, ids: list[int]) -> Tensor:
+        logits: Tensor = model(SOURCE[sentence : sentence + 1], LENGTHS[sentence : sentence + 1], torch.tensor([ids]))
+        return logits[0, -1]
+
+    _, state = model.step(model.start((SOURCE[:2], LENGTHS[:2])), torch.tensor([[1], [1]]))
+    state = state.reorder(torch.tensor([0, 0, 1, 1]))
+    _, state = model.step(state, torch.tensor([[3], [4], [5], [6]]))
+    state = state.reorder(torch.tensor([1, 1, 3, 2]))
+    logits, state = model.step(state, torch.tensor([[7], [8], [9], [10]]))
+    hypotheses = [(0, [1, 4, 7]), (0, [1, 4, 8]), (1, [1, 6, 9]), (1, [1, 5, 10])]
+    assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
+
+    _, newcomer = model.step(model.start((SOURCE[2:, :5], LENGTHS[2:])), torch.tensor([[1]]))
+    state = state.keep(torch.tensor([1])).join(newcomer.reorder(torch.tensor([0, 0])))
+    logits, state = model.step(state, torch.tensor([[11], [12], [13], [14]]))
+    hypotheses = [(1, [1, 6, 9, 11]), (1, [1, 5, 10, 12]), (2, [1, 13]), (2, [1, 14])]
+    assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
+
+
+@every_variant
+def test_gradients_are_finite_and_reach_every_parameter(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    lengths = torch.tensor([6, 1, 5])  # behind one token, a window of two reaches nothing
+    F.cross_entropy(model(SOURCE, lengths, TARGET).flatten(0, 1), TARGET.roll(-1, 1).flatten()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        if not name.endswith("key.bias"):  # the same for every key of a query: softmax does not feel it
+            assert bool(parameter.grad.any()), name
+
+
+def test_sequences_beyond_the_short_ones_are_the_same_by_every_way() -> None:
+    """Longer than what the explicit formula takes: the fused kernel, the open one and the cache agree."""
+    model = make(norm_order="pre")
+    torch.manual_seed(3)
+    source, target, lengths = torch.randint(V, (2, 90)), torch.randint(V, (2, 80)), torch.tensor([90, 20])
+    silent = model(source, lengths, target)
+    with recording(model, "*.weights") as record:
+        heard = model(source, lengths, target)
+    assert len(record) == 6
+    assert_close(heard, silent)
+    with torch.no_grad():
+        _, state = model.step(model.start((source, lengths)), target[:, :79])
+        logits, _ = model.step(state, target[:, 79:])
+    assert_close(logits, silent[:, -1])
+
+
+# -- dropout, learning, saving ------------------------------------------------------------------------------------------
+
+
+def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation() -> None:
+    model = make(dropout=0.3)
+
+    def logits(seed: int) -> Tensor:
+        with seeded(seed):
+            out: Tensor = model(SOURCE, LENGTHS, TARGET)
+        return out
+
+    assert torch.equal(logits(1), logits(1))
+    assert not torch.allclose(logits(1), logits(2), atol=1e-2)
+    model.eval()
+    assert torch.equal(logits(1), logits(2))
+
+
+def test_one_batch_is_learnt_by_heart() -> None:
+    model = make(norm_order="pre", d_model=32, d_ff=64)
+    wanted = torch.cat([TARGET[:, 1:], torch.tensor([[2], [2], [2]])], dim=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(80):
+        loss = F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), wanted.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.05
+    assert torch.equal(model(SOURCE, LENGTHS, TARGET).argmax(-1), wanted)
+
+
+@every_variant
+def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any]) -> None:
+    model, other = make(1, **choices), make(2, **choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    assert not torch.allclose(other(SOURCE, LENGTHS, TARGET), expected, atol=1e-2)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(SOURCE, LENGTHS, TARGET), expected)
+
+
+def test_the_seed_alone_decides_the_first_weights() -> None:
+    torch.manual_seed(1)
+    first = make(5).state_dict()
+    torch.manual_seed(2)
+    again = make(5).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_a_shared_part_starts_the_same_whatever_else_is_chosen() -> None:
+    plain, gated = make(5), make(5, feed_forward="gated", positions="learned")
+    assert torch.equal(plain.encoder[0].self_attention.query.weight, gated.encoder[0].self_attention.query.weight)  # type: ignore[union-attr]
+
+
+# -- tied weights -------------------------------------------------------------------------------------------------------
+
+
+def matrices(model: Transformer) -> tuple[int, int, int]:
+    """Where the matrices of source, target and output are kept."""
+    source, target = model.source_embedding.tokens.weight, model.target_embedding.tokens.weight
+    return source.data_ptr(), target.data_ptr(), model.output.weight.data_ptr()
+
+
+def test_one_matrix_for_three() -> None:
+    model = make(tied="all")
+    model.load_state_dict(make(2, tied="all").state_dict())
+    assert len(set(matrices(model))) == 1
+    assert sum(parameter.shape == (V, 16) for parameter in model.parameters()) == 1
+
+
+def test_one_matrix_for_target_and_output() -> None:
+    config = TransformerConfig(source_vocab=9, target_vocab=V, tied="target", d_model=16, n_heads=2, d_ff=8)
+    model = Transformer(config)
+    source, target, output = matrices(model)
+    assert source != target == output
+    assert model.source_embedding.tokens.weight.shape == (9, 16)
+    assert model.output.weight.shape == (V, 16)
+
+
+def test_three_matrices() -> None:
+    assert len(set(matrices(make(tied="none")))) == 3
+
+
+# -- names --------------------------------------------------------------------------------------------------------------
+
+
+def test_taps_have_their_documented_names() -> None:
+    model = make(n_encoder_layers=1, n_decoder_layers=3)
+    with recording(model) as record:
+        logits = model(SOURCE, LENGTHS, TARGET)
+    attention = ("query", "key", "value", "scores", "weights", "heads", "output")
+    expected = {f"{side}_embedding.{name}" for side in ("source", "target") for name in ("tokens", "positions", "sum")}
+    for layer in ("encoder.0", "decoder.0", "decoder.1", "decoder.2"):
+        sublayers = ["self_attention"] if layer == "encoder.0" else ["self_attention", "cross_attention"]
+        expected |= {f"{layer}.{sublayer}.{name}" for sublayer in sublayers for name in attention}
+        expected |= {f"{layer}.feed_forward.{name}" for name in ("hidden", "output")}
+        expected |= {f"{layer}.{sublayer}_residual.output" for sublayer in [*sublayers, "feed_forward"]}
+    assert set(record) == expected | {"logits"}
+    assert torch.equal(record["logits"], logits)
+    assert record["decoder.2.cross_attention.weights"].shape == (3, 2, 5, 6)
+    assert not record["decoder.2.cross_attention.weights"][1, :, :, 3:].any()
+    assert record["decoder.0.self_attention.weights"].triu(1).abs().max() == 0
+
+
+def test_decoding_has_the_same_taps() -> None:
+    model = make()
+    with recording(model) as whole:
+        model(SOURCE, LENGTHS, TARGET)
+    with recording(model) as stepped, torch.no_grad():
+        model.step(model.start((SOURCE, LENGTHS)), TARGET)
+    assert set(stepped) == set(whole)
+    for name in ("decoder.1.cross_attention.weights", "decoder.1.self_attention.weights", "encoder.1.self_attention.key"):
+        assert_close(stepped[name], whole[name])
+
+
+def test_a_silenced_head_changes_the_output() -> None:
+    model = make()
+
+    def silence(name: str, heads: Tensor) -> Tensor:
+        return heads * torch.tensor([0.0, 1.0]).view(1, 2, 1, 1)
+
+    before = model(SOURCE, LENGTHS, TARGET)
+    with listening(model, "encoder.0.self_attention.heads", silence):
+        assert not torch.allclose(model(SOURCE, LENGTHS, TARGET), before, atol=1e-3)
+    assert torch.equal(model(SOURCE, LENGTHS, TARGET), before)
+
+
+def test_parameters_are_named_by_their_role() -> None:
+    names = set(make(norm_order="pre").state_dict())
+    assert {
+        "source_embedding.tokens.weight",
+        "encoder.0.self_attention.query.weight",
+        "decoder.1.cross_attention.output.bias",
+        "decoder.1.feed_forward.up.weight",
+        "decoder.1.feed_forward_residual.norm.weight",
+        "decoder_norm.bias",
+        "output.weight",
+    } <= names
+    assert not any("table" in name for name in names)
+
+
+def test_the_longest_sequence() -> None:
+    assert make().max_length is None
+    model = make(positions="learned", max_positions=7)
+    assert model.max_length == 7
+    with pytest.raises(DataError, match=r"A sequence of 8 tokens is longer than the 7 learned positions\."):
+        model(torch.ones(1, 8, dtype=torch.long), torch.tensor([8]), TARGET[:1])
+
+
+def test_padding_may_pass_the_last_learned_position() -> None:
+    model = make(positions="learned", max_positions=4)
+    _, state = model.step(model.start((SOURCE[:2, :4], LENGTHS[:2].clamp(max=4))), TARGET[:2, :3], torch.tensor([3, 1]))
+    logits, state = model.step(state, TARGET[:2, :3], torch.tensor([1, 3]))
+    assert state.lengths.tolist() == [4, 4]
+    assert bool(logits.isfinite().all())
+
+
+@pytest.mark.parametrize(("n_layers", "expected"), [(1, 0), (2, 0), (4, 2)])
+def test_the_tap_that_aligns(n_layers: int, expected: int) -> None:
+    model = make(n_decoder_layers=n_layers)
+    assert model.alignment_tap == f"decoder.{expected}.cross_attention.weights"
+    with recording(model, model.alignment_tap) as record:
+        model(SOURCE, LENGTHS, TARGET)
+    assert list(record) == [model.alignment_tap]
+
+
+# -- complaints ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ({"tied": "al"}, "There is no tying 'al'.\nDid you mean all?"),
+        (
+            {"source_vocab": 9},
+            "Source and target have 9 and 17 tokens and cannot share a matrix.\n"
+            "Use one vocabulary (tokenizer.shared = true), or model.tied = target.",
+        ),
+        ({"feed_forward": "gate"}, "model.feed_forward cannot be 'gate'.\nDid you mean gated?"),
+        ({"join_positions": "ad"}, "model.join_positions cannot be 'ad'.\nDid you mean add?"),
+        ({"norm": "rns"}, "There is no norm 'rns'.\nDid you mean rms?"),
+        ({"norm_order": "pots"}, "There is no norm order 'pots'.\nDid you mean post?"),
+        ({"activation": "relo"}, "There is no activation 'relo'.\nDid you mean relu?"),
+        ({"positions": "rotari"}, "There are no positions 'rotari'.\nDid you mean rotary?"),
+        ({"dropout": 1.0}, "A dropout rate lies from 0 to below 1, not at 1.0.\nCorrect the model's dropout."),
+        (
+            {"n_heads": 3},
+            "A width of 16 cannot be divided among 3 heads.\nChoose d_model as a multiple of n_heads.",
+        ),
+        ({"n_heads": 0}, "model.n_heads is at least 1, not 0.\nCorrect model.n_heads."),
+        ({"n_decoder_layers": 0}, "model.n_decoder_layers is at least 1, not 0.\nCorrect model.n_decoder_layers."),
+        ({"d_ff": -1}, "model.d_ff is at least 1, not -1.\nCorrect model.d_ff."),
+        ({"window": -1}, "model.window is at least 0, not -1.\nCorrect model.window."),
+        (
+            {"positions": "rotary", "d_model": 6},
+            "Rotary positions need heads of even width, not 3.\nChange d_model or n_heads.",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
+)
+def test_a_config_that_cannot_be(choices: dict[str, Any], text: str) -> None:
+    sizes = {"source_vocab": V, "target_vocab": V, "d_model": 16, "n_heads": 2, "d_ff": 24}
+    with pytest.raises(ConfigError) as caught:
+        Transformer(TransformerConfig(**{**sizes, **choices}))
+    assert str(caught.value) == text

@@ -1,0 +1,216 @@
+"""The decoder's state: rows that part, leave and join, and who may attend to which slot."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.parts.cache import DecoderState, extend
+from regard.parts.masks import EVERYTHING, Mask, causal, padding
+
+H, K, LAYERS = 2, 3, 2
+
+
+def pair(rows: int, slots: int, *, base: int = 0) -> tuple[Tensor, Tensor]:
+    """Keys and values whose every number names the row: row r holds base + r."""
+    numbers = torch.arange(base, base + rows, dtype=torch.float32).view(-1, 1, 1, 1)
+    return numbers.expand(rows, H, slots, K).clone(), -numbers.expand(rows, H, slots, K).clone()
+
+
+def state(rows: int, slots: int, *, sentences: int = 0, n_keys: int = 4, base: int = 0) -> DecoderState:
+    """Rows that have read `slots` positions, of sentences whose sources are 1, 2, … tokens long."""
+    lengths = torch.arange(1, sentences + 1).clamp(max=n_keys)
+    return DecoderState(
+        lengths=torch.full((rows,), slots),
+        past=tuple(pair(rows, slots, base=base) for _ in range(LAYERS)) if slots else (),
+        memory=tuple(pair(sentences, n_keys, base=base) for _ in range(LAYERS)) if sentences else (),
+        memory_mask=padding(lengths, n_keys) if sentences else EVERYTHING,
+    )
+
+
+def rows_of(keys_values: tuple[Tensor, Tensor]) -> list[float]:
+    """The names of the rows, read from the first slot; values must name the same rows as keys."""
+    key, value = keys_values
+    assert torch.equal(key, -value)
+    return key[:, 0, 0, 0].tolist()
+
+
+def table(text: str) -> Tensor:
+    return torch.tensor([[digit == "1" for digit in row] for row in text.split()])
+
+
+# -- reorder and keep ---------------------------------------------------------------------------------------------------
+
+
+def test_counts() -> None:
+    beam = state(6, 5, sentences=3)
+    assert (beam.n_rows, beam.n_sentences, beam.n_slots) == (6, 3, 5)
+    fresh = state(3, 0, sentences=3)
+    assert (fresh.n_rows, fresh.n_sentences, fresh.n_slots) == (3, 3, 0)
+    assert state(4, 2).n_sentences == 4  # a decoder alone: every row is a sentence
+
+
+def test_reorder_takes_the_parents_rows_and_leaves_the_memory() -> None:
+    before = state(6, 5, sentences=3)
+    before = DecoderState(torch.arange(6), before.past, torch.arange(30).view(6, 5), before.memory, before.memory_mask)
+    parents = torch.tensor([1, 1, 2, 3, 5, 4])
+    after = before.reorder(parents)
+    assert [rows_of(layer) for layer in after.past] == [parents.tolist()] * LAYERS
+    assert after.lengths.tolist() == parents.tolist()
+    assert after.slots is not None
+    assert after.slots[:, 0].tolist() == (parents * 5).tolist()
+    for kept, original in zip(after.memory, before.memory, strict=True):
+        assert kept[0].data_ptr() == original[0].data_ptr()
+        assert kept[1].data_ptr() == original[1].data_ptr()
+    assert after.memory_mask is before.memory_mask
+
+
+def test_reorder_may_widen_the_beam() -> None:
+    after = state(2, 1, sentences=2).reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
+    assert (after.n_rows, after.n_sentences) == (6, 2)
+    assert rows_of(after.past[0]) == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_state_is_never_changed_in_place() -> None:
+    before = state(2, 1, sentences=2)
+    before.reorder(torch.tensor([1, 1]))
+    before.keep(torch.tensor([1]))
+    before.join(state(2, 1, sentences=2))
+    before.advance(torch.tensor([1, 2]), 2, window=None)
+    assert rows_of(before.past[0]) == [0, 1]
+    assert before.lengths.tolist() == [1, 1]
+    assert before.slots is None
+    with pytest.raises(AttributeError):
+        before.lengths = torch.zeros(2)  # type: ignore[misc]
+
+
+def test_keep_takes_whole_sentences_with_their_memory() -> None:
+    after = state(6, 5, sentences=3).keep(torch.tensor([2, 0]))
+    assert [rows_of(layer) for layer in after.past] == [[4, 5, 0, 1]] * LAYERS
+    assert [rows_of(layer) for layer in after.memory] == [[2, 0]] * LAYERS
+    assert after.memory_mask.allowed is not None
+    assert torch.equal(after.memory_mask.allowed[:, 0, 0], table("1110 1000"))
+
+
+def test_keep_without_a_memory() -> None:
+    after = state(4, 2).keep(torch.tensor([3, 1]))
+    assert rows_of(after.past[0]) == [3, 1]
+    assert after.memory_mask is EVERYTHING
+
+
+# -- join ---------------------------------------------------------------------------------------------------------------
+
+
+def test_join_appends_sentences_of_other_lengths() -> None:
+    joined = state(4, 3, sentences=2, n_keys=2).join(state(2, 5, sentences=1, n_keys=4, base=50))
+    assert joined.lengths.tolist() == [3, 3, 3, 3, 5, 5]
+    assert (joined.n_rows, joined.n_sentences, joined.n_slots) == (6, 3, 5)
+    assert [rows_of(layer) for layer in joined.past] == [[0, 1, 2, 3, 50, 51]] * LAYERS
+    assert [rows_of(layer) for layer in joined.memory] == [[0, 1, 50]] * LAYERS
+    assert joined.slots is not None
+    assert joined.slots.tolist() == [[0, 1, 2, -1, -1]] * 4 + [[0, 1, 2, 3, 4]] * 2
+    assert joined.memory_mask.allowed is not None
+    assert torch.equal(joined.memory_mask.allowed[:, 0, 0], table("1000 1100 1000"))
+
+
+def test_those_who_join_may_have_read_nothing() -> None:
+    for joined in (
+        state(2, 3, sentences=2).join(state(1, 0, sentences=1)),
+        state(1, 0, sentences=1).join(state(2, 3, sentences=2)),
+    ):
+        assert sorted(joined.lengths.tolist()) == [0, 3, 3]
+        assert joined.n_slots == 3
+        assert joined.slots is not None
+        assert sorted(joined.slots.tolist()) == [[-1, -1, -1], [0, 1, 2], [0, 1, 2]]
+    both = state(1, 0, sentences=1).join(state(1, 0, sentences=1))
+    assert (both.n_rows, both.n_slots, both.past) == (2, 0, ())
+
+
+def test_join_without_a_memory() -> None:
+    joined = state(2, 1).join(state(1, 2, base=9))
+    assert rows_of(joined.past[0]) == [0, 1, 9]
+    assert joined.memory == ()
+    assert joined.memory_mask is EVERYTHING
+
+
+def test_join_where_every_key_of_one_memory_is_real() -> None:
+    whole = DecoderState(lengths=torch.tensor([0]), memory=(pair(1, 2),))
+    joined = whole.join(DecoderState(lengths=torch.tensor([0]), memory=(pair(1, 3),)))
+    assert joined.memory_mask.allowed is not None
+    assert torch.equal(joined.memory_mask.allowed[:, 0, 0], table("110 111"))
+
+
+# -- advance ------------------------------------------------------------------------------------------------------------
+
+
+def whole(mask: Mask, n_new: int, n_slots: int) -> Tensor:
+    allowed = mask.tensor(n_new, n_slots, torch.device("cpu"))
+    return torch.ones(n_new, n_slots, dtype=torch.bool) if allowed is None else allowed
+
+
+def test_one_position_sees_all_the_past() -> None:
+    after, positions, mask = state(2, 3).advance(None, 1, window=None)
+    assert positions.tolist() == [3]
+    assert mask is EVERYTHING
+    assert after.lengths.tolist() == [4, 4]
+    assert after.slots is None
+
+
+def test_a_prompt_sees_no_later_position() -> None:
+    after, positions, mask = state(2, 1).advance(None, 3, window=None)
+    assert positions.tolist() == [1, 2, 3]
+    assert torch.equal(whole(mask, 3, 4), causal(3, 4))
+    assert after.lengths.tolist() == [4, 4]
+
+
+def test_a_window_hides_the_far_past() -> None:
+    _, _, mask = state(2, 4).advance(None, 1, window=2)
+    assert torch.equal(whole(mask, 1, 5), table("00111"))
+    _, _, mask = state(2, 2).advance(None, 2, window=1)
+    assert torch.equal(whole(mask, 2, 4), table("0110 0011"))
+
+
+def test_ragged_prompts() -> None:
+    after, positions, mask = state(2, 0).advance(torch.tensor([3, 1]), 3, window=None)
+    assert after.lengths.tolist() == [3, 1]
+    assert after.slots is not None
+    assert after.slots.tolist() == [[0, 1, 2], [0, -1, -1]]
+    allowed = whole(mask, 3, 3)
+    assert allowed.shape == (2, 1, 3, 3)
+    assert torch.equal(allowed[0, 0], table("100 110 111"))
+    assert torch.equal(allowed[1, 0, :1], table("100"))
+    assert positions[0].tolist() == [0, 1, 2]
+    assert positions[1, 0] == 0
+
+
+def ragged() -> DecoderState:
+    """Two rows that have read 3 tokens and 1, in three slots."""
+    after, _, _ = state(2, 0).advance(torch.tensor([3, 1]), 3, window=None)
+    return DecoderState(after.lengths, tuple(pair(2, 3) for _ in range(LAYERS)), after.slots)
+
+
+def test_after_ragged_prompts_each_row_goes_on_at_its_own_position() -> None:
+    after, positions, mask = ragged().advance(None, 1, window=None)
+    assert positions.tolist() == [[3], [1]]
+    assert after.lengths.tolist() == [4, 2]
+    assert after.slots is not None
+    assert after.slots.tolist() == [[0, 1, 2, 3], [0, -1, -1, 1]]
+    assert torch.equal(whole(mask, 1, 4)[:, 0, 0], table("1111 1001"))
+
+
+def test_a_window_counts_positions_and_not_slots() -> None:
+    _, _, mask = ragged().advance(None, 1, window=1)
+    assert torch.equal(whole(mask, 1, 4)[:, 0, 0], table("0011 1001"))
+
+
+def test_padding_of_a_prompt_stands_at_no_later_position_than_the_real_ones() -> None:
+    # Learned positions end: padding must not reach past them where the tokens do not.
+    _, positions, _ = ragged().advance(torch.tensor([1, 3]), 3, window=None)
+    assert positions.tolist() == [[3, 3, 3], [1, 2, 3]]
+
+
+def test_extend() -> None:
+    new = pair(2, 1)
+    assert extend(None, new) is new
+    key, value = extend(pair(2, 3, base=5), new)
+    assert key[1, 0, :, 0].tolist() == [6, 6, 6, 1]
+    assert value[1, 0, :, 0].tolist() == [-6, -6, -6, -1]

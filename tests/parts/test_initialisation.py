@@ -1,0 +1,84 @@
+"""First weights: a function of the seed and of each parameter's name."""
+
+import math
+
+import torch
+from torch import nn
+
+from regard.parts.embedding import TokenEmbedding
+from regard.parts.initialisation import initialise
+from regard.parts.norms import LayerNorm
+
+
+class Built(nn.Module):
+    """Two layers and an embedding, built in the order that is asked for."""
+
+    def __init__(self, *order: str) -> None:
+        super().__init__()
+        for name in order:
+            self.add_module(name, TokenEmbedding(300, 64) if name == "tokens" else nn.Linear(40, 60))
+
+
+def first_weights(model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
+    initialise(model, seed)
+    return dict(model.state_dict())
+
+
+def test_the_order_of_building_does_not_matter() -> None:
+    torch.manual_seed(1)
+    weights = first_weights(Built("tokens", "up", "down"), 7)
+    torch.manual_seed(2)
+    torch.randn(100)
+    again = first_weights(Built("down", "tokens", "up", "another"), 7)
+    assert len(weights) == 5
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+
+
+def test_parameters_of_one_shape_differ() -> None:
+    weights = first_weights(Built("up", "down"), 7)
+    assert not torch.equal(weights["up.weight"], weights["down.weight"])
+
+
+def test_another_seed_gives_other_weights() -> None:
+    first, second = (first_weights(Built("tokens", "up"), seed) for seed in (1, 2))
+    for name in ("tokens.weight", "up.weight"):
+        assert not torch.equal(first[name], second[name])
+
+
+def test_drawing_them_leaves_the_global_generator_alone() -> None:
+    torch.manual_seed(1)
+    expected = torch.randn(3)
+    model = Built("tokens", "up")
+    torch.manual_seed(1)
+    initialise(model, 7)
+    assert torch.equal(torch.randn(3), expected)
+
+
+def test_their_distributions() -> None:
+    weights = first_weights(Built("tokens", "up"), 7)
+    bound = math.sqrt(6 / (40 + 60))  # Glorot & Bengio 2010
+    assert 0.95 * bound < float(weights["up.weight"].abs().max()) <= bound
+    assert abs(float(weights["up.weight"].std()) - bound / math.sqrt(3)) < 0.005
+    assert not weights["up.bias"].any()
+    assert abs(float(weights["tokens.weight"].std()) - 1 / 8) < 0.003
+
+
+def test_norms_keep_their_ones_and_zeros() -> None:
+    norm = LayerNorm(6)
+    initialise(norm, 7)
+    assert torch.equal(norm.weight, torch.ones(6))
+    assert torch.equal(norm.bias, torch.zeros(6))
+
+
+def test_a_shared_matrix_is_drawn_once() -> None:
+    class Shared(nn.Module):
+        def __init__(self, *, tied: bool) -> None:
+            super().__init__()
+            self.source = TokenEmbedding(30, 8)
+            self.target = self.source if tied else TokenEmbedding(30, 8)
+
+    alone, tied = Shared(tied=False), Shared(tied=True)
+    initialise(alone, 7)
+    initialise(tied, 7)
+    assert torch.equal(tied.source.weight, alone.source.weight)
+    assert not torch.equal(tied.source.weight, alone.target.weight)

@@ -1,0 +1,240 @@
+"""Run files: read, written back, overridden, and every complaint about them."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.config import (
+    DataConfig,
+    ModelTable,
+    RunConfig,
+    TokenizerConfig,
+    TrainingConfig,
+    build,
+    from_tables,
+    override,
+    read,
+    to_tables,
+    to_toml,
+)
+from regard.errors import ConfigError
+
+TABLES = [field for field in dataclasses.fields(RunConfig) if dataclasses.is_dataclass(field.type)]
+
+
+def written_and_read(config: RunConfig) -> RunConfig:
+    return from_tables(tomllib.loads(to_toml(config)), origin="test")
+
+
+def complaint(tables: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        from_tables(tables, origin="run.toml")
+    return str(caught.value)
+
+
+def complaint_of_override(assignments: dict[str, str]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        override(RunConfig(task="translate"), assignments)
+    return str(caught.value)
+
+
+# -- reading and writing ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    task=st.text(),
+    files=st.lists(st.text(), max_size=3),
+    rate=st.floats(allow_nan=False),
+    seed=st.integers(-(2**63), 2**63 - 1),
+    shared=st.booleans(),
+)
+def test_written_and_read_again_it_is_the_same(
+    task: str, files: list[str], rate: float, seed: int, shared: bool
+) -> None:
+    config = RunConfig(
+        task=task,
+        seed=seed,
+        data=DataConfig(train=tuple(files)),
+        tokenizer=TokenizerConfig(kind=task, shared=shared),
+        training=TrainingConfig(learning_rate=rate),
+        model=ModelTable(preset="transformer-tiny", fields={"d_model": 64, "dropout": rate, "norm": task}),
+    )
+    assert written_and_read(config) == config
+
+
+def test_every_table_and_key_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(to_toml(RunConfig(task="translate")), encoding="utf-8")
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert list(tables) == [field.name for field in dataclasses.fields(RunConfig)]
+    for table in TABLES:
+        if table.name != "model":
+            assert list(tables[table.name]) == [field.name for field in dataclasses.fields(table.type)]  # type: ignore[arg-type]
+    assert read(path) == RunConfig(task="translate")
+
+
+def test_every_option_explains_itself() -> None:
+    for table in TABLES:
+        if table.name != "model":
+            for field in dataclasses.fields(table.type):  # type: ignore[arg-type]
+                assert field.metadata["help"], f"{table.name}.{field.name}"
+
+
+def test_a_file_says_only_what_differs_from_the_defaults() -> None:
+    config = from_tables({"task": "translate", "training": {"steps": 7}}, origin="test")
+    assert config == RunConfig(task="translate", training=TrainingConfig(steps=7))
+
+
+def test_the_model_table_keeps_its_fields_for_the_model() -> None:
+    config = from_tables({"task": "translate", "model": {"preset": "transformer-tiny", "d_ff": 512}}, origin="test")
+    assert config.model == ModelTable(preset="transformer-tiny", fields={"d_ff": 512})
+    assert to_tables(config)["model"] == {"preset": "transformer-tiny", "d_ff": 512}
+
+
+def test_a_whole_number_serves_as_a_float() -> None:
+    rate = from_tables({"task": "x", "training": {"learning_rate": 1}}, origin="test").training.learning_rate
+    assert rate == 1.0
+    assert isinstance(rate, float)
+
+
+def test_one_file_serves_as_a_list_of_one() -> None:
+    assert from_tables({"task": "x", "data": {"train": "memory.tmx"}}, origin="test").data.train == ("memory.tmx",)
+
+
+# -- complaints ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path / "none.toml")
+    assert str(caught.value) == (
+        f"There is no run file {tmp_path / 'none.toml'}.\nGive the path of a TOML file, or a task's name."
+    )
+
+
+@pytest.mark.parametrize("content", [b"task = translate", b"task = '\xff'"])
+def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read(path)
+    assert caught.value.problem.startswith(f"{path} is not valid TOML: ")
+    assert caught.value.remedy == "Correct the file at that place."
+
+
+def test_the_place_of_the_mistake_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('task = "translate"\nseed = one\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"line 2, column 8"):
+        read(path)
+
+
+def test_a_file_without_a_task() -> None:
+    assert complaint({"seed": 1}) == (
+        'run.toml does not say which task it is for.\nAdd a line such as: task = "translate"'
+    )
+
+
+def test_an_unknown_key_gets_the_near_name() -> None:
+    assert complaint({"task": "x", "training": {"lerning_rate": 1.0}}) == (
+        "run.toml: there is no key training.lerning_rate.\nDid you mean learning_rate?"
+    )
+    assert complaint({"task": "x", "sed": 1}) == "run.toml: there is no key sed.\nDid you mean seed?"
+
+
+def test_an_unknown_key_without_a_near_name_gets_the_list() -> None:
+    assert complaint({"task": "x", "runtime": {"zzz": 1}}) == (
+        "run.toml: there is no key runtime.zzz.\nThere is: compile, device, precision, threads."
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "text"),
+    [
+        ("training", "steps", "many", "training.steps is a whole number, not 'many'."),
+        ("training", "steps", 4.0, "training.steps is a whole number, not 4.0."),
+        ("training", "steps", True, "training.steps is a whole number, not True."),
+        ("training", "learning_rate", "fast", "training.learning_rate is a number, not 'fast'."),
+        ("training", "learning_rate", False, "training.learning_rate is a number, not False."),
+        ("training", "schedule", 3, "training.schedule is text, not 3."),
+        ("tokenizer", "shared", 1, "tokenizer.shared is true or false, not 1."),
+        ("data", "train", ["a.en", 5], "data.train is text, not 5."),
+    ],
+)
+def test_a_value_of_another_type(table: str, key: str, value: object, text: str) -> None:
+    place = f"{table}.{key}"
+    assert complaint({"task": "x", table: {key: value}}) == (
+        f"run.toml: {text}\nCorrect {place} and run the command again."
+    )
+
+
+def test_a_value_where_a_table_belongs() -> None:
+    assert complaint({"task": "x", "training": 400}) == "run.toml: training is a table, not 400.\nWrite: [training]"
+    assert complaint({"task": "x", "model": "tiny"}) == (
+        "run.toml: model is a table, not 'tiny'.\nWrite: [model] and below it preset = \"…\""
+    )
+
+
+def test_a_choice_of_types() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Table:
+        limit: int | str = 0
+
+    assert build(Table, {"limit": "none"}, origin="test").limit == "none"
+    with pytest.raises(ConfigError, match=r"limit is int \| str, not \[\]"):
+        build(Table, {"limit": []}, origin="test")
+
+
+# -- overrides ----------------------------------------------------------------------------------------------------------
+
+
+def test_overrides_are_read_as_toml_else_as_text() -> None:
+    before = RunConfig(task="translate", seed=3)
+    after = override(
+        before,
+        {
+            "seed": "9",
+            "training.steps": "400",
+            "training.learning_rate": "5e-4",
+            "training.schedule": "cosine",
+            "tokenizer.shared": "false",
+            "data.train": '["a.en", "a.de"]',
+            "model.preset": "transformer-tiny",
+            "model.d_model": "64",
+        },
+    )
+    assert (after.seed, after.training.steps, after.training.learning_rate) == (9, 400, 5e-4)
+    assert (after.training.schedule, after.tokenizer.shared) == ("cosine", False)
+    assert after.data.train == ("a.en", "a.de")
+    assert after.model == ModelTable(preset="transformer-tiny", fields={"d_model": 64})
+    assert before == RunConfig(task="translate", seed=3)
+
+
+def test_overrides_keep_everything_else() -> None:
+    config = RunConfig(task="translate", training=TrainingConfig(steps=5, clip=2.0), model=ModelTable(fields={"n": 1}))
+    changed = dataclasses.replace(config, training=TrainingConfig(steps=6, clip=2.0))
+    assert override(config, {"training.steps": "6"}) == changed
+
+
+def test_an_override_of_no_table() -> None:
+    assert complaint_of_override({"trainig.steps": "4"}) == (
+        "--set: there is no table trainig in trainig.steps.\nDid you mean training?"
+    )
+
+
+def test_an_override_of_no_key() -> None:
+    assert complaint_of_override({"training.step": "4"}) == (
+        "--set: there is no key training.step.\nDid you mean steps?"
+    )
+
+
+def test_an_override_of_the_wrong_type() -> None:
+    assert complaint_of_override({"training.steps": "true"}) == (
+        "--set: training.steps is a whole number, not True.\nCorrect training.steps and run the command again."
+    )

@@ -1,0 +1,155 @@
+"""The machine: what is chosen, what is refused and in which words, and seeds that are the same everywhere."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from regard import runtime
+from regard.config import RuntimeConfig
+from regard.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def _same_process_afterwards() -> Iterator[None]:
+    """`prepare` sets the process up: the threads, and denormal numbers flushed to zero."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
+
+
+def complaint(**choices: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        runtime.prepare(RuntimeConfig(**choices))  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+# -- seeds --------------------------------------------------------------------------------------------------------------
+
+
+def test_mixed_seeds_are_the_same_in_every_process() -> None:
+    # Values of another process: a run that is resumed draws the same order and the same dropout.
+    assert runtime.mix(1, "order", 0) == 299_572_666_420_262_285
+    assert runtime.mix(1, "dropout", 400, 0) == 6_569_262_310_780_512_864
+
+
+def test_mixed_seeds_differ_by_every_part() -> None:
+    seeds = {runtime.mix(seed, word, step) for seed in range(4) for word in ("order", "dropout") for step in range(50)}
+    seeds |= {runtime.mix(1), runtime.mix("1"), runtime.mix(1, 2), runtime.mix(12), runtime.mix("1", 2)}
+    assert len(seeds) == 4 * 2 * 50 + 5
+
+
+def test_mixed_seeds_fit_torch_and_numpy() -> None:
+    seeds = [runtime.mix(1, step) for step in range(500)]
+    assert min(seeds) >= 0
+    assert 2**62 < max(seeds) < 2**63
+
+
+# -- device, precision, threads -----------------------------------------------------------------------------------------
+
+
+def test_prepare_sets_the_process_up() -> None:
+    machine = runtime.prepare(RuntimeConfig(device="cpu", threads=1))
+    assert (machine.device, machine.precision, machine.threads) == (torch.device("cpu"), "fp32", 1)
+    assert torch.get_num_threads() == 1
+    denormal = torch.tensor([1e-40])
+    assert float(denormal * 0.5) == 0.0
+
+
+def test_without_a_number_of_threads_every_core_is_used() -> None:
+    machine = runtime.prepare(RuntimeConfig(device="cpu"))
+    assert machine.threads == runtime.cores() == torch.get_num_threads()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell which cores are allowed")
+def test_cores_are_those_this_process_may_use() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert runtime.cores() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    assert runtime.cores() == len(before)
+
+
+@pytest.mark.parametrize(("cuda", "mps", "chosen"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")])
+def test_auto_takes_the_fastest_device_there_is(
+    monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, chosen: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    machine = runtime.prepare(RuntimeConfig(threads=1))
+    assert machine.device.type == chosen
+    assert machine.precision == ("bf16" if chosen == "cuda" else "fp32")
+
+
+def test_no_such_device() -> None:
+    assert complaint(device="gpu") == "There is no device 'gpu'.\nDid you mean cpu?"
+
+
+def test_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    expected = "This machine has no CUDA device that torch can use.\nUse --set runtime.device=cpu"
+    assert complaint(device="cuda") == complaint(device="cuda:1") == expected
+
+
+def test_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert complaint(device="mps") == (
+        "This machine has no Metal device that torch can use.\nUse --set runtime.device=cpu"
+    )
+
+
+def test_no_such_precision() -> None:
+    assert complaint(device="cpu", precision="bf61") == "There is no precision 'bf61'.\nDid you mean bf16?"
+
+
+def test_bf16_on_a_cpu_that_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # os.abort stands for the illegal instruction: it really kills the child.
+    monkeypatch.setattr(runtime, "_multiply_bf16", os.abort)
+    assert complaint(device="cpu", precision="bf16") == (
+        "This processor cannot multiply bf16 matrices: a trial in a child process died.\n"
+        "Use --set runtime.precision=fp32"
+    )
+
+
+def test_bf16_on_a_cpu_that_survives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_multiply_bf16", os.getpid)
+    assert runtime.prepare(RuntimeConfig(device="cpu", precision="bf16", threads=1)).precision == "bf16"
+
+
+def test_autocast_follows_the_precision() -> None:
+    for precision in ("fp32", "bf16"):
+        machine = runtime.Machine(device=torch.device("cpu"), precision=precision, threads=1)
+        with machine.autocast():
+            assert torch.is_autocast_enabled("cpu") == (precision == "bf16")
+        assert not torch.is_autocast_enabled("cpu")
+
+
+# -- the allocator and the facts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("system", "library"), [("darwin", "glibc"), ("linux", "musl"), ("linux", "")])
+def test_only_glibc_is_told_to_keep_freed_memory(monkeypatch: pytest.MonkeyPatch, system: str, library: str) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "libc_ver", lambda: (library, "1"))
+    assert runtime.keep_freed_memory() is False
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
+def test_glibc_accepts_the_settings() -> None:
+    assert runtime.keep_freed_memory() is True
+
+
+def test_facts_name_what_the_last_bits_depend_on() -> None:
+    torch.set_num_threads(1)
+    facts = runtime.facts()
+    assert facts["threads"] == 1
+    assert facts["torch"] == torch.__version__
+    assert facts["python"] == platform.python_version()
+    assert facts["processor"]

@@ -1,0 +1,54 @@
+"""A config for tiny runs, and runs driven to their end or to a certain event."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard import config as configuration
+from regard.config import RunConfig
+from regard.training.events import Event
+
+Stop = Callable[[Event], bool]
+
+
+@pytest.fixture(scope="session")
+def make_config(corpus: tuple[str, str], tiny: dict[str, Any]) -> Callable[..., RunConfig]:
+    """Make the config of a tiny run from dotted settings."""
+
+    def make(settings: dict[str, Any] | None = None) -> RunConfig:
+        tables: dict[str, Any] = {"task": "translate", "data": {"train": list(corpus)}}
+        tables["model"] = {"preset": "transformer-tiny"}
+        for key, value in {**tiny, "training.steps": 8, "training.validate_every": 4, **(settings or {})}.items():
+            table, _, name = key.rpartition(".")
+            (tables.setdefault(table, {}) if table else tables)[name] = value
+        return configuration.from_tables(tables, origin="test")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def drive() -> Callable[..., list[Event]]:
+    """Run a generator of events to its end, or close it after the first event that `stop` is true of."""
+
+    def run(events: Iterator[Event], stop: Stop = lambda event: False) -> list[Event]:
+        seen = []
+        for event in events:
+            seen.append(event)
+            if stop(event):
+                events.close()  # type: ignore[attr-defined]
+        return seen
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tensors_of() -> Callable[[Path], dict[str, bytes]]:
+    """Read all tensors that a run has saved: the bytes of each safetensors file by its place in the run folder."""
+
+    def read(run: Path) -> dict[str, bytes]:
+        files = sorted(run.glob("checkpoints/*/*.safetensors"))
+        return {str(file.relative_to(run)): file.read_bytes() for file in files}
+
+    return read

@@ -1,0 +1,29 @@
+"""The model card."""
+
+from regard.config import DataConfig, ModelTable, RunConfig
+from regard.training.card import model_card
+
+CONFIG = RunConfig(
+    task="translate",
+    data=DataConfig(train=("/data/a.en", "/data/a.de"), valid=("/data/v.tsv",)),
+    model=ModelTable(preset="transformer-tiny"),
+)
+
+
+def test_the_card_says_what_the_model_is_what_it_read_and_what_it_reached() -> None:
+    best = {"step": 1200, "loss": 1.23456, "bleu": 40.25}
+    card = model_card("m30k", CONFIG, facts=[("training", "29,000 pairs")], best=best, n_parameters=1_234_567)
+    assert card.startswith("# m30k\n\nA model for the task `translate`, trained with regard: transformer-tiny, ")
+    assert "1,234,567 parameters." in card
+    assert "- training: 29,000 pairs\n- file: `/data/a.en`\n- file: `/data/a.de`\n- file: `/data/v.tsv`\n" in card
+    assert "- loss: 1.235\n- bleu: 40.25\n- at step 1,200\n" in card
+    assert "    regard translate m30k\n" in card
+    assert "`regard train config.toml --run ANOTHER` repeats the run.\n" in card
+
+
+def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
+    config = RunConfig(task="classify", model=ModelTable())
+    card = model_card("mine", config, facts=[], best={}, n_parameters=3)
+    assert "a network of its own, 3 parameters." in card
+    assert "- none yet\n" in card
+    assert "    regard predict mine\n" in card

@@ -1,0 +1,266 @@
+"""The loop, on a task small enough to work out what every update must be."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from regard.config import TrainingConfig
+from regard.errors import TrainingError
+from regard.parts.dropout import Dropout
+from regard.runtime import Machine
+from regard.tasks.task import Indices
+from regard.training.averages import MovingAverage
+from regard.training.loop import Learner, Place, Update, gradients, updates
+from regard.training.optimizer import Optimizer
+
+CPU = Machine(device=torch.device("cpu"), precision="fp32", threads=1)
+X = torch.randn(12, 4, generator=torch.Generator().manual_seed(1))
+Y = torch.randn(12, 1, generator=torch.Generator().manual_seed(2))
+
+
+@dataclass
+class Rows:
+    """Twelve rows of numbers, in batches of given sizes, the same in each epoch."""
+
+    sizes: tuple[int, ...] = (2, 2, 2, 2, 2, 2)
+
+    def order(self, epoch: int) -> list[Indices]:
+        order = np.random.default_rng(epoch).permutation(12)
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    def batch(self, indices: Indices, device: torch.device) -> tuple[Tensor, Tensor]:
+        return X[indices].to(device), Y[indices].to(device)
+
+    def places(self, indices: Indices) -> list[str]:
+        return [f"rows.txt:{index + 1}" for index in indices]
+
+
+@dataclass
+class Squares:
+    """The sum of squared errors over so many rows; no number in the updates that `broken` is true of."""
+
+    broken: Callable[[int], bool] = lambda call: False
+    calls: int = 0
+
+    def loss(self, model: nn.Module, batch: tuple[Tensor, Tensor], *, smoothing: float) -> tuple[Tensor, float]:
+        self.calls += 1
+        loss = (model(batch[0]) - batch[1]).pow(2).sum()
+        return loss * math.nan if self.broken(self.calls) else loss, len(batch[0])
+
+
+def make_learner(
+    *, model: nn.Module | None = None, task: Any = None, rows: Rows | None = None, ema: float = 0.0, **settings: Any
+) -> Learner:
+    torch.manual_seed(4)
+    model = model or nn.Linear(4, 1)
+    config = replace(TrainingConfig(warmup=1, schedule="constant", learning_rate=0.1, clip=0.0), **settings)
+    return Learner(
+        model=model,
+        task=task or Squares(),
+        examples=rows or Rows(),  # type: ignore[arg-type]
+        optimizer=Optimizer(model, config),
+        average=MovingAverage(model, ema) if ema else None,
+        config=config,
+        machine=CPU,
+        seed=1,
+        total=0,
+    )
+
+
+def weights(learner: Learner) -> list[Tensor]:
+    return [parameter.detach().clone() for parameter in learner.model.parameters()]
+
+
+def make(learner: Learner, n: int, place: Place | None = None) -> list[Update]:
+    return list(islice(updates(learner, place or Place()), n))
+
+
+def test_the_loss_is_the_sum_over_the_count() -> None:
+    learner = make_learner(accumulate=2, rows=Rows((3, 1, 4, 4)))
+    first, second = (indices.tolist() for indices in Rows((3, 1, 4, 4)).order(0)[:2])
+    with torch.no_grad():
+        sums = [float((learner.model(X[rows]) - Y[rows]).pow(2).sum()) for rows in (first, second)]
+    (update,) = make(learner, 1)
+    assert update.weight == 4
+    assert update.loss == sum(sums) / 4
+
+
+def test_two_accumulated_batches_are_one_batch_of_both() -> None:
+    # Unequal batches: a mean of their means would be another update.
+    apart = make_learner(accumulate=2, rows=Rows((5, 1, 6)))
+    together = make_learner(rows=Rows((6, 6)))
+    for two, one in zip(make(apart, 2), make(together, 2), strict=True):
+        assert two.weight == one.weight == 6
+        assert two.loss == pytest.approx(one.loss, abs=1e-6)
+        assert two.gradient_norm == pytest.approx(one.gradient_norm, abs=1e-6)
+    for mine, theirs in zip(weights(apart), weights(together), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-6)
+
+
+def test_gradients_are_those_of_the_mean() -> None:
+    learner = make_learner(rows=Rows((5, 7)))
+    rows = Rows((5, 7)).order(0)[0].tolist()
+    expected = torch.autograd.grad((learner.model(X[rows]) - Y[rows]).pow(2).mean(), list(learner.model.parameters()))
+    (update,) = make(learner, 1)
+    for found, wanted in zip(learner.optimizer.gradients(), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    norm = math.sqrt(sum(float(gradient.pow(2).sum()) for gradient in expected))
+    assert update.gradient_norm == pytest.approx(norm, rel=1e-5)
+
+
+def test_long_gradients_are_shortened_to_the_clip_and_short_ones_left() -> None:
+    free, clipped, loose = make_learner(), make_learner(clip=0.01), make_learner(clip=1e6)
+    (long,), (short,), (same,) = make(free, 1), make(clipped, 1), make(loose, 1)
+    assert long.gradient_norm == short.gradient_norm == same.gradient_norm > 0.01, "the norm before clipping is told"
+    after = torch.cat([gradient.flatten() for gradient in clipped.optimizer.gradients()])
+    before = torch.cat([gradient.flatten() for gradient in free.optimizer.gradients()])
+    assert float(after.norm()) == pytest.approx(0.01, rel=1e-5)
+    torch.testing.assert_close(after / after.norm(), before / before.norm())
+    for mine, theirs in zip(loose.optimizer.gradients(), free.optimizer.gradients(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_steps_count_from_one_and_have_their_own_learning_rate() -> None:
+    seen = make(make_learner(warmup=4), 5)
+    assert [update.step for update in seen] == [1, 2, 3, 4, 5]
+    assert [update.learning_rate for update in seen] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1])
+
+
+def test_an_epoch_ends_with_what_is_left_of_it() -> None:
+    place = Place()
+    seen = make(make_learner(accumulate=4), 3, place)
+    assert [update.epoch for update in seen] == [0, 0, 1]
+    assert [update.weight for update in seen] == [8, 4, 8]
+    assert [update.epoch_ended for update in seen] == [False, True, False]
+    assert place == Place(step=3, epoch=1, batches=4)
+
+
+def test_each_example_is_seen_once_an_epoch() -> None:
+    learner = make_learner()
+    seen: list[int] = []
+    original = learner.examples.batch
+
+    def batch(indices: Indices, device: torch.device) -> Any:
+        seen.extend(indices.tolist())
+        return original(indices, device)
+
+    learner.examples.batch = batch  # type: ignore[method-assign]
+    make(learner, 12)
+    assert sorted(seen[:12]) == sorted(seen[12:]) == list(range(12))
+    assert seen[:12] != seen[12:]
+
+
+def test_the_loop_goes_on_from_any_place() -> None:
+    whole = make_learner(accumulate=2)
+    rest = make_learner(accumulate=2)
+    place = Place()
+    all_of_them = make(whole, 8)
+    begun = make(rest, 5, place)
+    rest_of_them = make(rest, 3, replace(place))
+    assert [one.loss for one in all_of_them] == [one.loss for one in begun + rest_of_them]
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(whole), weights(rest), strict=True))
+
+
+class Noisy(nn.Module):
+    """A network with our dropout and with torch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.ours, self.theirs = nn.Linear(4, 64), Dropout(0.5), nn.Dropout(0.5)
+        self.top = nn.Linear(64, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.top(self.theirs(self.ours(self.linear(x))))
+
+
+def test_what_is_random_depends_on_the_step_and_the_micro_step_alone() -> None:
+    learner = make_learner(model=Noisy())
+    batch = Rows().order(0)[0]
+    torch.manual_seed(1)
+    once = gradients(learner, [batch], step=3)
+    torch.manual_seed(2)
+    assert gradients(learner, [batch], step=3) == once
+    assert gradients(learner, [batch], step=4) != once
+    twice, weight = gradients(learner, [batch, batch], step=3)
+    assert weight == 2 * once[1]
+    assert twice != pytest.approx(2 * once[0], rel=1e-3), "the second batch drew other masks"
+
+
+def test_the_callers_random_numbers_are_left_alone() -> None:
+    learner = make_learner(model=Noisy())
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    gradients(learner, Rows().order(0)[:1], step=1)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_an_update_without_a_number_is_skipped_and_counted() -> None:
+    learner = make_learner(task=Squares(broken=lambda call: call == 3), ema=0.9)
+    place = Place()
+    make(learner, 2, place)
+    before, state = weights(learner), {k: v.clone() for k, v in learner.optimizer.state().items()}
+    average = {k: v.clone() for k, v in learner.average.average.items()}  # type: ignore[union-attr]
+    (bad,) = make(learner, 1, place)
+    assert bad.skipped
+    assert bad.step == 3
+    assert math.isnan(bad.loss)
+    assert place.skipped == place.skipped_in_a_row == 1
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(learner), before, strict=True))
+    assert all(torch.equal(tensor, state[name]) for name, tensor in learner.optimizer.state().items())
+    assert all(torch.equal(tensor, average[name]) for name, tensor in learner.average.average.items())  # type: ignore[union-attr]
+    (good,) = make(learner, 1, place)
+    assert not good.skipped
+    assert place.skipped == 1
+    assert place.skipped_in_a_row == 0
+
+
+def test_a_gradient_without_a_number_is_skipped_too() -> None:
+    learner = make_learner()
+    learner.model.weight.register_hook(lambda gradient: gradient * math.inf)
+    before = weights(learner)
+    (update,) = make(learner, 1)
+    assert math.isfinite(update.loss)
+    assert update.skipped
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(learner), before, strict=True))
+
+
+def test_three_in_a_row_end_the_run_and_name_the_lines() -> None:
+    learner = make_learner(
+        task=Squares(broken=lambda call: call in (2, 5, 6, 7)), accumulate=1, rows=Rows((1, 1, 1, 9))
+    )
+    place = Place()
+    stream = updates(learner, place)
+    assert [next(stream).skipped for _ in range(6)] == [False, True, False, False, True, True]
+    (line,) = Rows((1, 1, 1, 9)).order(1)[2]
+    with pytest.raises(TrainingError) as caught:
+        next(stream)
+    assert caught.value.problem == (
+        f"The loss was no number in 3 updates in a row, the last at step 7 (lines: rows.txt:{line + 1})."
+    )
+    assert caught.value.remedy == (
+        "Lower training.learning_rate, or look at those lines; the last good checkpoint is kept."
+    )
+
+
+def test_of_many_lines_the_first_eight_are_named() -> None:
+    learner = make_learner(task=Squares(broken=lambda call: True), rows=Rows((12,)))
+    with pytest.raises(TrainingError, match=r"at step 3 \(lines: (rows\.txt:\d+, ){7}rows\.txt:\d+ and 4 more\)\."):
+        make(learner, 3)
+
+
+def test_the_moving_average_follows_each_update() -> None:
+    learner = make_learner(ema=0.5)
+    assert learner.average is not None
+    before = learner.average.average["weight"].clone()
+    make(learner, 1)
+    decay = 2 / 11
+    expected = decay * before + (1 - decay) * learner.model.weight.detach()
+    torch.testing.assert_close(learner.average.average["weight"], expected)

@@ -1,0 +1,382 @@
+"""The proof: a run that was stopped, killed or damaged, and resumed, ends with the same bytes as one left alone.
+
+The run has all that could go wrong: dropout, accumulation, a moving average, saves between validations, epochs that end
+between saves, early stopping, and an average at its end. Its validation sentences hold words that training never has, so
+that the loss on them soon rises: the second validation is the best, and patience ends the run at step 30.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from regard.config import ModelTable, RunConfig, to_tables
+from regard.errors import RunError
+from regard.runs import metrics
+from regard.runs.folder import RunFolder
+from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
+from regard.training.run import resume, train
+
+LAST = 30
+REASON = "3 validations brought no better loss"
+SETTINGS = {
+    "model.dropout": 0.2,
+    "training.steps": 100,
+    "training.accumulate": 3,
+    "training.batch_tokens": 64,
+    "training.learning_rate": 0.03,
+    "training.warmup": 2,
+    "training.validate_every": 6,
+    "training.validate_decoded": 2,
+    "training.save_every_steps": 4,
+    "training.save_every_minutes": 0.0,
+    "training.patience": 3,
+    "training.average": 3,
+    "training.ema": 0.9,
+    "training.keep": 50,
+}
+
+# Starting an interpreter with torch takes seconds, a fork takes none: one parent forks a trainer for each line it reads.
+TRAINER = """
+import json, os, sys
+from pathlib import Path
+import torch
+from regard import config as configuration
+from regard.training.events import Finished, Updated
+from regard.training.run import resume, train
+
+torch.set_num_threads(1)
+# What torch imports at the first step of an optimizer takes seconds as well.
+weight = torch.nn.Parameter(torch.ones(2))
+weight.grad = torch.ones(2)
+torch.optim.AdamW([weight], fused=True).step()
+path = Path(sys.argv[1])
+config = configuration.from_tables(json.loads(sys.argv[2]), origin="test")
+
+def go_on():
+    events = resume(path) if (path / "config.toml").exists() else train(config, path)
+    for event in events:
+        if isinstance(event, Updated):
+            os.write(1, b"updated\\n")
+        elif isinstance(event, Finished):
+            os.write(1, b"finished\\n")
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        os.write(1, f"{os.getpid()}\\n".encode())
+        try:
+            go_on()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.write(1, b"dead\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def config(make_config: Callable[..., RunConfig], tmp_path_factory: pytest.TempPathFactory) -> RunConfig:
+    unseen = tmp_path_factory.mktemp("unseen")
+    (unseen / "valid.en").write_text("seven quiet birds\nnine quick mice\nfew birds\n")
+    (unseen / "valid.de").write_text("sieben stille Vögel\nneun flinke Mäuse\nwenige Vögel\n")
+    return make_config({**SETTINGS, "data.valid": [str(unseen / "valid.en"), str(unseen / "valid.de")]})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that nobody stopped."""
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    events = list(train(config, path))
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == REASON
+    assert events[-1].step == LAST
+    weights = [event.update.weight for event in events if isinstance(event, Updated)]
+    assert min(weights) < 0.8 * max(weights), "no epoch ended with an update of fewer batches"
+    return path
+
+
+def without_clock(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in ("seconds", "tokens_per_second")}
+
+
+def records(run: Path) -> list[dict[str, Any]]:
+    return [without_clock(record) for record in metrics.read(RunFolder(run))]
+
+
+def states(run: Path) -> dict[str, dict[str, Any]]:
+    return {
+        file.parent.name: without_clock(json.loads(file.read_bytes())) for file in run.glob("checkpoints/*/state.json")
+    }
+
+
+@pytest.fixture
+def is_same(undisturbed: Path, tensors_of: Callable[[Path], dict[str, bytes]]) -> Callable[[Path], None]:
+    """Hold everything that a run has written against what the undisturbed one has, to the byte."""
+
+    def compare(run: Path) -> None:
+        expected, found = tensors_of(undisturbed), tensors_of(run)
+        assert f"checkpoints/average-{LAST:08d}/model.safetensors" in expected
+        assert found.keys() == expected.keys()
+        assert [name for name in expected if found[name] != expected[name]] == []
+        assert states(run) == states(undisturbed)
+        assert records(run) == records(undisturbed)
+
+    return compare
+
+
+def at_step(step: int) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, Updated) and event.update.step == step
+
+
+def test_the_undisturbed_run_has_each_step_once(undisturbed: Path) -> None:
+    found = records(undisturbed)
+    assert [record["step"] for record in found if record["kind"] == "train"] == list(range(1, LAST + 1))
+    assert [record["step"] for record in found if record["kind"] == "valid"] == [6, 12, 18, 24, 30]
+    assert [(record["step"], record["steps"]) for record in found if record["kind"] == "average"] == [
+        (LAST, [18, 24, 30])
+    ]
+    saved = {path.name for path in undisturbed.glob("checkpoints/step-*")}
+    assert saved == {f"step-{step:08d}" for step in range(1, LAST + 1) if step % 4 == 0 or step % 6 == 0}
+
+
+class Lives:
+    """One run in the hands of processes that are killed, one after another."""
+
+    def __init__(self, parent: subprocess.Popen[str], path: Path) -> None:
+        self.parent = parent
+        self.checkpoints = path / "checkpoints"
+        self.cut_short: list[str] = []  # what was being written when a kill fell
+
+    def begin(self) -> int:
+        assert self.parent.stdin is not None
+        self.parent.stdin.write("go on\n")
+        self.parent.stdin.flush()
+        return int(self.read())
+
+    def read(self) -> str:
+        assert self.parent.stdout is not None
+        return self.parent.stdout.readline().strip()
+
+    def kill(self, process: int) -> None:
+        os.kill(process, signal.SIGKILL)
+        while self.read() != "dead":
+            pass
+        self.cut_short += self.unfinished("")
+
+    def unfinished(self, what: str) -> list[str]:
+        return [path.name for path in self.checkpoints.glob(f".tmp-new-{what}*")]
+
+    def kill_after(self, n_updates: int, seconds: float) -> None:
+        process = self.begin()
+        for _ in range(n_updates):
+            assert self.read() == "updated"
+        time.sleep(seconds)
+        self.kill(process)
+
+    def kill_while_writing(self, what: str) -> None:
+        process = self.begin()
+        left = set(self.unfinished(what))
+        while not set(self.unfinished(what)) - left:
+            time.sleep(0.0005)
+            os.kill(process, 0)  # an error where there is nobody left to kill
+        self.kill(process)
+
+    def finish(self) -> None:
+        self.begin()
+        lines = iter(self.read, "dead")
+        assert list(lines)[-1] == "finished"
+
+
+@contextlib.contextmanager
+def lives(path: Path, config: RunConfig) -> Iterator[Lives]:
+    command = [sys.executable, "-c", TRAINER, str(path), json.dumps(to_tables(config))]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        try:
+            yield Lives(parent, path)
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
+def test_killed_at_random_instants_and_in_saves(
+    config: RunConfig, tmp_path: Path, is_same: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "run"
+    chance = random.Random(11)
+    with lives(path, config) as run:
+        run.kill_after(2, 0)  # before the first save: nothing is there but a few records
+        run.kill_while_writing("step")  # the very first checkpoint
+        for _ in range(3):
+            run.kill_after(chance.randint(4, 7), chance.uniform(0, 0.03))
+            run.kill_while_writing("step")
+        run.kill_while_writing("average")
+        run.finish()
+    assert any("step" in name for name in run.cut_short), "no kill fell into a save"
+    assert any("average" in name for name in run.cut_short), "no kill fell into the average"
+    is_same(path)
+    assert not list(path.rglob(".tmp-*"))
+
+
+def test_closed_in_the_middle_of_an_epoch_and_resumed(
+    config: RunConfig, tmp_path: Path, drive: Callable[..., list[Event]], is_same: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "run"
+    drive(train(config, path), at_step(11))
+    drive(resume(path), at_step(14))  # nothing was saved since step 12: these updates are made again
+    events = drive(resume(path))
+    assert isinstance(events[0], Report)
+    assert events[0].step == 12
+    is_same(path)
+
+
+@pytest.mark.parametrize(
+    ("number", "step"),
+    [(signal.SIGTERM, 5), (signal.SIGINT, 12), (signal.SIGTERM, LAST)],
+    ids=["between saves", "where a validation was due", "where the run was about to end"],
+)
+def test_stopped_by_a_signal_and_resumed(
+    number: int,
+    step: int,
+    config: RunConfig,
+    tmp_path: Path,
+    drive: Callable[..., list[Event]],
+    is_same: Callable[[Path], None],
+) -> None:
+    path = tmp_path / "run"
+    events = []
+    for event in train(config, path):
+        events.append(event)
+        if at_step(step)(event):
+            os.kill(os.getpid(), number)
+    *_, saved, finished = events
+    assert isinstance(saved, Saved)
+    assert isinstance(finished, Finished)
+    assert saved.step == finished.step == step
+    assert finished.reason == "stopped by a signal"
+    assert finished.signal == number
+    resumed = drive(resume(path))
+    assert resumed[-1].signal == 0
+    assert resumed[-1].reason == REASON
+    # The validation that the signal left out comes first.
+    assert isinstance(resumed[1], Updated if step == 5 else Validated)
+    if step == 5:
+        shutil.rmtree(saved.path)  # which the undisturbed run had no cause to write
+    is_same(path)
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(
+    undisturbed: Path, tmp_path: Path, drive: Callable[..., list[Event]], is_same: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    for step in (LAST, 28):
+        file = path / "checkpoints" / f"step-{step:08d}" / "optimizer.safetensors"
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    events = drive(resume(path))
+    notes = [event.text for event in events if isinstance(event, Noted)]
+    assert notes[0].startswith("step-00000030 is passed over. The checkpoint is damaged: the bytes of ")
+    assert notes[1].startswith("step-00000028 is passed over. ")
+    assert [event.step for event in events if isinstance(event, Report)] == [24]
+    is_same(path)
+
+
+def test_an_average_whose_scores_were_not_written_is_made_again(
+    undisturbed: Path, tmp_path: Path, drive: Callable[..., list[Event]], is_same: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    lines = (path / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "metrics.jsonl").write_bytes(b"".join(lines[:-1]))
+    drive(resume(path))
+    is_same(path)
+
+
+def test_a_run_that_was_stopped_early_stays_stopped(
+    undisturbed: Path, tmp_path: Path, drive: Callable[..., list[Event]], is_same: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    report, finished = drive(resume(path))
+    assert report.step == finished.step == LAST
+    assert finished.reason == REASON
+    (average,) = [record for record in records(path) if record["kind"] == "average"]
+    assert finished.best["loss"] == average["loss"]
+    assert (path / "README.md").read_text() == (undisturbed / "README.md").read_text()
+    is_same(path)
+
+
+def test_more_steps_go_on_where_fewer_ended(
+    undisturbed: Path,
+    make_config: Callable[..., RunConfig],
+    config: RunConfig,
+    tmp_path: Path,
+    drive: Callable[..., list[Event]],
+    tensors_of: Callable[[Path], dict[str, bytes]],
+) -> None:
+    path = tmp_path / "run"
+    shorter = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=7, average=0))
+    assert drive(train(shorter, path))[-1].reason == "7 steps are done"
+    assert drive(resume(path))[-1].step == 7
+    assert drive(resume(path, steps=12))[-1].reason == "12 steps are done"
+    assert "steps = 12\n" in (path / "config.toml").read_text()
+    found, expected = tensors_of(path), tensors_of(undisturbed)
+    for file in ("model", "optimizer", "ema"):
+        name = f"checkpoints/step-00000012/{file}.safetensors"
+        assert found[name] == expected[name]
+    assert [one["step"] for one in records(path) if one["kind"] == "train"] == list(range(1, 13))
+
+
+class OwnNetwork(nn.Module):
+    """A caller's own: plain logits, with torch's dropout and a batch norm, whose statistics every batch changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(6)
+            self.embedding = nn.Embedding(320, 8)
+            self.norm = nn.BatchNorm1d(8)
+            self.dropout = nn.Dropout(0.3)
+            self.top = nn.Linear(8, 320)
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        mean = self.embedding(source).mean(1, keepdim=True)
+        x = self.embedding(target) + mean
+        return self.top(self.dropout(self.norm(x.transpose(1, 2)).transpose(1, 2)))
+
+
+def test_a_network_of_the_callers_own_is_resumed_to_the_same_bytes(
+    make_config: Callable[..., RunConfig],
+    tmp_path: Path,
+    drive: Callable[..., list[Event]],
+    tensors_of: Callable[[Path], dict[str, bytes]],
+) -> None:
+    config = dataclasses.replace(make_config({"training.save_every_steps": 3}), model=ModelTable())
+    drive(train(config, tmp_path / "whole", model=OwnNetwork()))
+    drive(train(config, tmp_path / "parts", model=OwnNetwork()), at_step(5))
+    with pytest.raises(RunError) as caught:
+        drive(resume(tmp_path / "parts"))
+    assert caught.value.problem == (
+        f"{tmp_path / 'parts'} was trained with a network of the caller's own, which its config cannot rebuild."
+    )
+    assert caught.value.remedy == (
+        "Give the network from Python: regard.load(run, model=…), regard.resume(run, model=…)."
+    )
+    torch.manual_seed(99)
+    drive(resume(tmp_path / "parts", model=OwnNetwork()))
+    assert tensors_of(tmp_path / "parts") == tensors_of(tmp_path / "whole")
