@@ -180,7 +180,8 @@ def override(config: RunConfig, assignments: Mapping[str, str], *, origin: str =
             inner = table.get(room)
             if not isinstance(inner, dict):
                 names = [name for name, value in table.items() if isinstance(value, dict)]
-                raise ConfigError(f"{origin}: there is no table {room} in {path}.", did_you_mean(room, names))
+                remedy = did_you_mean(room, names) if names else f"{room} is a key and holds no others."
+                raise ConfigError(f"{origin}: there is no table {room} in {path}.", remedy)
             table = inner
         table[key] = _parse_value(text)
     return from_tables(tables, origin=origin)

@@ -89,8 +89,8 @@ def _choose_device(name: str) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    kind = name.partition(":")[0]
-    if kind not in ("cpu", "cuda", "mps"):
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or (number and not number.isdigit()):
         raise UsageError(f"There is no device '{name}'.", did_you_mean(name, ["auto", "cpu", "cuda", "mps"]))
     if kind == "cuda" and not torch.cuda.is_available():
         raise UsageError("This machine has no CUDA device that torch can use.", "Use --set runtime.device=cpu")

@@ -136,8 +136,8 @@ def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
         changed = TARGET.clone()
         changed[:, position:] = 2
         other = model(SOURCE, LENGTHS, changed)
-        assert_close(other[:, :position], logits[:, :position], atol=1e-6)
-        assert not torch.allclose(other[:, position], logits[:, position], atol=1e-4)
+        assert torch.equal(other[:, :position], logits[:, :position])
+        assert not torch.equal(other[:, position], logits[:, position])
 
 
 @every_variant
@@ -274,10 +274,10 @@ def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation() -> None:
 
 
 def test_one_batch_is_learnt_by_heart() -> None:
-    model = make(norm_order="pre", d_model=32, d_ff=64)
+    model = make(norm_order="pre", d_model=64, d_ff=64)
     wanted = torch.cat([TARGET[:, 1:], torch.tensor([[2], [2], [2]])], dim=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(80):
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(40):
         loss = F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), wanted.flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -365,7 +365,11 @@ def test_decoding_has_the_same_taps() -> None:
     with recording(model) as stepped, torch.no_grad():
         model.step(model.start((SOURCE, LENGTHS)), TARGET)
     assert set(stepped) == set(whole)
-    for name in ("decoder.1.cross_attention.weights", "decoder.1.self_attention.weights", "encoder.1.self_attention.key"):
+    for name in (
+        "decoder.1.cross_attention.weights",
+        "decoder.1.self_attention.weights",
+        "encoder.1.self_attention.key",
+    ):
         assert_close(stepped[name], whole[name])
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from regard.parts.embedding import TokenEmbedding
+from regard.parts.embedding import OutputLayer, TokenEmbedding
 from regard.parts.initialisation import initialise
 from regard.parts.norms import LayerNorm
 
@@ -70,15 +70,15 @@ def test_norms_keep_their_ones_and_zeros() -> None:
     assert torch.equal(norm.bias, torch.zeros(6))
 
 
-def test_a_shared_matrix_is_drawn_once() -> None:
+def test_a_shared_matrix_is_drawn_once_by_its_first_name() -> None:
     class Shared(nn.Module):
         def __init__(self, *, tied: bool) -> None:
             super().__init__()
-            self.source = TokenEmbedding(30, 8)
-            self.target = self.source if tied else TokenEmbedding(30, 8)
+            self.tokens = TokenEmbedding(30, 8)
+            self.output = OutputLayer(30, 8, tied_to=self.tokens if tied else None)
 
     alone, tied = Shared(tied=False), Shared(tied=True)
     initialise(alone, 7)
     initialise(tied, 7)
-    assert torch.equal(tied.source.weight, alone.source.weight)
-    assert not torch.equal(tied.source.weight, alone.target.weight)
+    assert torch.equal(tied.output.weight, alone.tokens.weight)
+    assert not torch.equal(tied.output.weight, alone.output.weight)

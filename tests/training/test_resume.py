@@ -2,7 +2,7 @@
 
 The run has all that could go wrong: dropout, accumulation, a moving average, saves between validations, epochs that end
 between saves, early stopping, and an average at its end. Its validation sentences hold words that training never has, so
-that the loss on them soon rises: the second validation is the best, and patience ends the run at step 30.
+that the loss on them soon rises: the second validation is the best, and patience ends the run at step 24.
 """
 
 import contextlib
@@ -30,22 +30,22 @@ from regard.runs.folder import RunFolder
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.run import resume, train
 
-LAST = 30
-REASON = "3 validations brought no better loss"
+LAST = 24
+REASON = "4 validations brought no better loss"
 SETTINGS = {
     "model.dropout": 0.2,
     "training.steps": 100,
-    "training.accumulate": 3,
-    "training.batch_tokens": 64,
-    "training.learning_rate": 0.03,
-    "training.warmup": 2,
-    "training.validate_every": 6,
+    "training.accumulate": 2,
+    "training.batch_tokens": 96,
+    "training.learning_rate": 0.05,
+    "training.warmup": 1,
+    "training.validate_every": 4,
     "training.validate_decoded": 2,
-    "training.save_every_steps": 4,
+    "training.save_every_steps": 5,
     "training.save_every_minutes": 0.0,
-    "training.patience": 3,
+    "training.patience": 4,
     "training.average": 3,
-    "training.ema": 0.9,
+    "training.ema": 0.7,
     "training.keep": 50,
 }
 
@@ -144,12 +144,12 @@ def at_step(step: int) -> Callable[[Event], bool]:
 def test_the_undisturbed_run_has_each_step_once(undisturbed: Path) -> None:
     found = records(undisturbed)
     assert [record["step"] for record in found if record["kind"] == "train"] == list(range(1, LAST + 1))
-    assert [record["step"] for record in found if record["kind"] == "valid"] == [6, 12, 18, 24, 30]
+    assert [record["step"] for record in found if record["kind"] == "valid"] == [4, 8, 12, 16, 20, 24]
     assert [(record["step"], record["steps"]) for record in found if record["kind"] == "average"] == [
-        (LAST, [18, 24, 30])
+        (LAST, [16, 20, 24])
     ]
     saved = {path.name for path in undisturbed.glob("checkpoints/step-*")}
-    assert saved == {f"step-{step:08d}" for step in range(1, LAST + 1) if step % 4 == 0 or step % 6 == 0}
+    assert saved == {f"step-{step:08d}" for step in range(1, LAST + 1) if step % 4 == 0 or step % 5 == 0}
 
 
 class Lives:
@@ -220,8 +220,8 @@ def test_killed_at_random_instants_and_in_saves(
     with lives(path, config) as run:
         run.kill_after(2, 0)  # before the first save: nothing is there but a few records
         run.kill_while_writing("step")  # the very first checkpoint
-        for _ in range(3):
-            run.kill_after(chance.randint(4, 7), chance.uniform(0, 0.03))
+        for _ in range(2):
+            run.kill_after(chance.randint(3, 6), chance.uniform(0, 0.03))
             run.kill_while_writing("step")
         run.kill_while_writing("average")
         run.finish()
@@ -245,7 +245,7 @@ def test_closed_in_the_middle_of_an_epoch_and_resumed(
 
 @pytest.mark.parametrize(
     ("number", "step"),
-    [(signal.SIGTERM, 5), (signal.SIGINT, 12), (signal.SIGTERM, LAST)],
+    [(signal.SIGTERM, 7), (signal.SIGINT, 12), (signal.SIGTERM, LAST)],
     ids=["between saves", "where a validation was due", "where the run was about to end"],
 )
 def test_stopped_by_a_signal_and_resumed(
@@ -272,8 +272,8 @@ def test_stopped_by_a_signal_and_resumed(
     assert resumed[-1].signal == 0
     assert resumed[-1].reason == REASON
     # The validation that the signal left out comes first.
-    assert isinstance(resumed[1], Updated if step == 5 else Validated)
-    if step == 5:
+    assert isinstance(resumed[1], Updated if step == 7 else Validated)
+    if step == 7:
         shutil.rmtree(saved.path)  # which the undisturbed run had no cause to write
     is_same(path)
 
@@ -283,16 +283,16 @@ def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(
 ) -> None:
     path = tmp_path / "run"
     shutil.copytree(undisturbed, path)
-    for step in (LAST, 28):
+    for step in (LAST, 20):
         file = path / "checkpoints" / f"step-{step:08d}" / "optimizer.safetensors"
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
         file.write_bytes(content)
     events = drive(resume(path))
     notes = [event.text for event in events if isinstance(event, Noted)]
-    assert notes[0].startswith("step-00000030 is passed over. The checkpoint is damaged: the bytes of ")
-    assert notes[1].startswith("step-00000028 is passed over. ")
-    assert [event.step for event in events if isinstance(event, Report)] == [24]
+    assert notes[0].startswith("step-00000024 is passed over. The checkpoint is damaged: the bytes of ")
+    assert notes[1].startswith("step-00000020 is passed over. ")
+    assert [event.step for event in events if isinstance(event, Report)] == [16]
     is_same(path)
 
 

@@ -13,7 +13,7 @@ from regard.errors import UsageError
 
 
 def compare(
-    *runs: Annotated[str, Parameter(metavar="RUN", help="two runs or more; the first is the baseline")],
+    *runs: Annotated[str, Parameter(name="RUN", help="two runs or more; the first is the baseline")],
     data: DataOption,
     source: SourceOption = "",
     target: TargetOption = "",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    *files: Annotated[str, Parameter(metavar="FILE", help="two aligned text files, or files of any known format")],
+    *files: Annotated[str, Parameter(name="FILE", help="two aligned text files, or files of any known format")],
     against: Annotated[
         tuple[str, ...],
         Parameter(consume_multiple=True, metavar="FILE…", help="a test set that should not stand in these files"),

@@ -30,7 +30,7 @@ TABLES: dict[str, Any] = {
         "keep": 2,
     },
 }
-N_EXAMPLES = 4
+N_EXAMPLES = 3  # of each test set
 
 
 def demo(
@@ -53,8 +53,7 @@ def demo(
     from regard.api import load
 
     loaded = load(folder)
-    outputs = score(loaded, folder / "corpus")
-    show_examples(folder / "corpus", outputs)
+    score(loaded, folder / "corpus")
     picture = draw_attention(loaded, folder)
     name = shell_word(folder)
     tell(f"\nThe picture {picture} shows where the model looked while it wrote. Next:")
@@ -114,40 +113,34 @@ def settings(corpus: Path, minutes: float) -> "RunConfig":
     return from_tables({**TABLES, "data": data, "training": {**TABLES["training"], "minutes": minutes}}, origin="demo")
 
 
-def score(run: "Run", corpus: Path) -> tuple[str, ...]:
-    """Score the run on sentences it has not seen and on longer ones, beside a dictionary; return the first's outputs."""
+def score(run: "Run", corpus: Path) -> None:
+    """Score the run on sentences it has not seen and on longer ones, beside a dictionary; show some outputs."""
+    from regard.api import read_test_set
     from regard.data.grammar import dictionary_baseline
     from regard.evaluation.scores import score_translations
 
-    rows, outputs = [], ()
+    rows, examples = [], []
     for split, label in (("test", "unseen sentences"), ("long", "longer than any in training")):
         files = [str(corpus / f"{split}.en"), str(corpus / f"{split}.de")]
         with Waiting("translating", unit="sentences", total=SIZES[split]) as waiting:
             found = run.evaluate(files, progress=waiting)
-        sources = Path(files[0]).read_text(encoding="utf-8").splitlines()
-        words = [dictionary_baseline(source) for source in sources]
-        [baseline] = score_translations(words, found.references, metrics=("bleu",))
-        values = {one.name: one.value for one in found.scores}
-        rows.append([label, f"{len(sources):,}", *(f"{values[name]:.1f}" for name in ("bleu", "chrf"))])
-        rows[-1].append(f"{baseline.value:.1f}")
-        outputs = outputs or found.translations
+        pairs = read_test_set(files)
+        word_for_word = [dictionary_baseline(pair.source) for pair in pairs]
+        [baseline] = score_translations(word_for_word, found.references, metrics=("bleu",))
+        values = [one.value for one in found.scores if one.name in ("bleu", "chrf")]
+        rows.append([label, f"{len(pairs):,}", *(f"{value:.1f}" for value in (*values, baseline.value))])
+        examples += list(zip(pairs, found.translations, strict=True))[:N_EXAMPLES]
     print_table(["test set", "sentences", "BLEU", "chrF", "BLEU of a dictionary, word for word"], rows)
-    return outputs
-
-
-def show_examples(corpus: Path, outputs: tuple[str, ...]) -> None:
-    """Show what became of some sentences of the test set."""
-    sides = [(corpus / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("en", "de")]
-    for source, expected, output in list(zip(*sides, outputs, strict=True))[:N_EXAMPLES]:
+    for pair, output in examples:
         print_lines([""])
-        print_facts([("source", source), ("expected", expected), ("output", output)], results())
+        print_facts([("source", pair.source), ("expected", pair.target), ("output", output)], results())
 
 
 def draw_attention(run: "Run", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
     from regard.inspection.render import attention_picture, save
 
-    text = "I know that the old woman has given the child a book."
+    text = "Peter believes that the old woman gave the child a new book."
     task, vocabulary = run.translation_task, run.translation_task.vocabulary
     source = [*vocabulary.source.encode(text), vocabulary.source.end_id]
     target = vocabulary.target.encode(run.translate([text])[0].text)

@@ -6,7 +6,7 @@ Exit codes: 0; 1 failure; 2 usage; 130 interrupted (Ctrl-C) and 143 terminated, 
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnknownOptionError
 
@@ -14,24 +14,29 @@ import regard
 from regard.cli.overview import OVERVIEW
 from regard.errors import RegardError, UsageError, did_you_mean
 
-# In the order in which people meet them: where the command's function is, its name, and a line for the list.
+# In the order in which people meet them: the command with its arguments, and a line for the list. Each command is the
+# function of its name in the file of its name.
 COMMANDS = (
-    ("regard.cli.demo:demo", "demo", "Train a small translator on the built-in corpus, score it, use it. Offline."),
-    ("regard.cli.train:train", "train", "Train a new model on your files."),
-    ("regard.cli.resume:resume", "resume", "Go on with a run that was stopped."),
-    ("regard.cli.translate:translate", "translate", "Translate text, or standard input line by line."),
-    ("regard.cli.evaluate:evaluate", "evaluate", "Score a run on a test set."),
-    ("regard.cli.compare:compare", "compare", "Compare runs on a test set: scores, significance, size, speed."),
-    ("regard.cli.average:average", "average", "Average the weights of several checkpoints of a run."),
-    ("regard.cli.runs:runs", "runs", "List runs and what they reached."),
-    ("regard.cli.show:show", "show", "Show what a run is and what it reached."),
-    ("regard.cli.plot:plot", "plot", "Draw the curves of runs as a picture."),
-    ("regard.cli.models:models", "models", "List the models and their numbers of parameters."),
+    ("demo", "Train a small translator on the built-in corpus, score it, use it. Offline."),
+    ("train TASK|FILE.toml", "Train a new model on your files."),
+    ("resume RUN", "Go on with a run that was stopped."),
+    ("translate RUN [TEXT…]", "Translate text, or standard input line by line."),
+    ("evaluate RUN --data FILE…", "Score a run on a test set."),
+    ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, speed."),
+    ("average RUN --last N", "Average the weights of several checkpoints of a run."),
+    ("runs [FOLDER]", "List runs and what they reached."),
+    ("show RUN", "Show what a run is and what it reached."),
+    ("plot RUN…", "Draw the curves of runs as a picture."),
+    ("models", "List the models and their numbers of parameters."),
 )
+DATA_COMMANDS = (("check FILE…", "Report counts, lengths, bad lines, duplicates and test-set leaks."),)
 
 
-def make_app() -> App:
-    """Build the command line; the files of commands are loaded when they are called."""
+def make_app(arguments: Sequence[str] = ()) -> App:
+    """Build the command line; the files of commands are loaded when they are called.
+
+    The list of commands has a line for each. The command that `arguments` calls explains itself by its docstring.
+    """
     app = App(
         name="regard",
         help="Build, train, look inside and serve Transformers of your own.",
@@ -41,15 +46,26 @@ def make_app() -> App:
         help_epilogue="Each command explains itself: regard train --help.",
         suppress_keyboard_interrupt=False,
     )
-    for number, (place, name, help) in enumerate(COMMANDS):
-        app.command(place, name=name, help=help, sort_key=number, help_epilogue="")
     data = App(name="data", help="Look at data before training on it.", sort_key=len(COMMANDS), help_epilogue="")
-    data.command(
-        "regard.cli.data:check", name="check", help="Report counts, lengths, bad lines, duplicates and test-set leaks."
-    )
+    _add(app, "regard", COMMANDS, called=arguments[:1], module="regard.cli.{name}")
+    _add(data, "regard data", DATA_COMMANDS, called=arguments[1:2], module="regard.cli.data")
     app.command(data)
     app.register_install_completion_command(help="Install completion of commands and options for your shell.")
     return app
+
+
+def _add(app: App, path: str, commands: Iterable[tuple[str, str]], *, called: Sequence[str], module: str) -> None:
+    for number, (usage, help) in enumerate(commands):
+        name = usage.partition(" ")[0]
+        app.command(
+            f"{module.format(name=name)}:{name}",
+            name=name,
+            help=None if name in called else help,
+            usage=f"Usage: {path} {usage} [OPTIONS]",
+            sort_key=number,
+            help_format="markdown",  # which joins the lines of a docstring's paragraph
+            help_epilogue="",
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
         print(OVERVIEW)
         return 0
     try:
-        code = make_app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        code = make_app(arguments)(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         raise as_usage_error(error) from None
     return int(code or 0)

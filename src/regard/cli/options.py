@@ -27,7 +27,7 @@ TargetOption = Annotated[
 
 def explained(table: type, field: str, **others: Any) -> Parameter:
     """Return the option for a field of a settings table, with the field's own help."""
-    helps = {one.name: one.metadata["help"] for one in dataclasses.fields(table)}
+    helps = {one.name: one.metadata.get("help", "") for one in dataclasses.fields(table)}
     return Parameter(help=helps[field], **others)
 
 

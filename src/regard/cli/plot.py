@@ -11,7 +11,7 @@ from regard.runs.folder import Reference, RunFolder
 
 
 def plot(
-    *runs: Annotated[str, Parameter(metavar="RUN", help="the folders of one run or more")],
+    *runs: Annotated[str, Parameter(name="RUN", help="the folders of one run or more")],
     output: Annotated[str, Parameter(metavar="FILE", help="a .png, .svg or .pdf file (curves.png)")] = "curves.png",
 ) -> None:
     """Draw the curves of runs as a picture: losses, BLEU and the learning rate by step."""

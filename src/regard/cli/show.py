@@ -14,7 +14,7 @@ from regard.config import to_tables
 from regard.runs.folder import Reference, RunFolder
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
 
-SCORES = (("loss", 3), ("perplexity", 2), ("bleu", 1), ("chrf", 1))
+SCORES = (("loss", "loss", 3), ("perplexity", "perplexity", 2), ("bleu", "BLEU", 1), ("chrf", "chrF", 1))
 
 
 def show(
@@ -33,7 +33,7 @@ def show(
     print_facts(rows(summary), results())
     if summary.checkpoints:
         print_lines([""])
-        headings = ["checkpoint", "size", *(name for name, _ in SCORES), ""]
+        headings = ["checkpoint", "size", *(label for _, label, _ in SCORES), ""]
         print_table(headings, [_cells(summary, one) for one in summary.checkpoints], left=(0, 6))
 
 
@@ -69,10 +69,11 @@ def _state(summary: RunSummary) -> str:
 
 
 def _scores(scores: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {scores[name]:.{digits}f}" for name, digits in SCORES if name in scores)
+    return ", ".join(f"{label} {scores[name]:.{digits}f}" for name, label, digits in SCORES if name in scores)
 
 
 def _cells(summary: RunSummary, checkpoint: CheckpointSummary) -> list[str]:
-    scores = [f"{checkpoint.scores[name]:.{digits}f}" if name in checkpoint.scores else "" for name, digits in SCORES]
+    found = checkpoint.scores
+    scores = [f"{found[name]:.{digits}f}" if name in found else "" for name, _, digits in SCORES]
     best = "★ best" if checkpoint.scores and checkpoint.step == summary.best.get("step") else ""
     return [checkpoint.name, size(checkpoint.n_bytes), *scores, best]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.table import Table
 
 PATIENCE = 2.0  # what is done after so many seconds needs no bar
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal for a bar
@@ -73,7 +74,7 @@ def print_facts(rows: Sequence[tuple[str, str]], console: "Console") -> None:
     table.add_column(overflow="fold")
     for label, text in rows:
         table.add_row(label, text)
-    console.print(table)
+    _print_table(table, console)
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> None:
@@ -85,7 +86,18 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left:
         table.add_column(heading, justify="left" if number in left else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    results().print(table)
+    _print_table(table, results())
+
+
+def _print_table(table: "Table", console: "Console") -> None:
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    # rich fills up the last column, which only makes files larger.
+    for line in captured.get().splitlines():
+        console.print(line.rstrip(), soft_wrap=True)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    what: Annotated[str, Parameter(metavar="TASK|FILE.toml", help="a task (translate), or a run file")],
+    what: Annotated[str, Parameter(name="TASK", help="a task (translate), or a run file (FILE.toml)")],
     /,
     *,
     data: DataOptions | None = None,

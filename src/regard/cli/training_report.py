@@ -15,7 +15,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         *report.facts,
         ("learning", learning(config.training)),
         ("end", end(config.training)),
-        ("machine", f"{config.runtime.device}, {config.runtime.threads} threads, seed {config.seed}"),
+        ("machine", machine(report)),
         ("time", time_needed(report)),
         ("disk", disk_needed(report)),
     ]
@@ -42,6 +42,13 @@ def end(training: TrainingConfig) -> str:
     if training.patience:
         ends.append(f"{training.patience} validations without a better loss")
     return f"after {' or '.join(ends)}{', whichever comes first' if len(ends) > 1 else ''}"
+
+
+def machine(report: Report) -> str:
+    """What computes."""
+    found = report.machine
+    threads = f", {found.threads} thread{'s' if found.threads > 1 else ''}" if found.device.type == "cpu" else ""
+    return f"{found.device}, {found.precision}{threads}, seed {report.config.seed}"
 
 
 def time_needed(report: Report) -> str:

@@ -185,8 +185,8 @@ def event_fields(event: Event) -> dict[str, Any]:
     """Return an event as data that JSON takes."""
     match event:
         case Report():
-            fields = {**vars(event), "run": str(event.run), "config": to_tables(event.config)}
-            return {**fields, "facts": [list(fact) for fact in event.facts]}
+            machine = {**vars(event.machine), "device": str(event.machine.device)}
+            return {**vars(event), "run": str(event.run), "config": to_tables(event.config), "machine": machine}
         case Updated():
             return {**dataclasses.asdict(event.update), "total_steps": event.total_steps}
         case Validated():

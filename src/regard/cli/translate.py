@@ -45,9 +45,7 @@ class Rules:
 def translate(
     run: Annotated[str, Parameter(help="a run: runs/mine, runs/mine@best, runs/mine@400")],
     /,
-    *texts: Annotated[
-        str, Parameter(metavar="TEXT", help="what to translate; without it standard input, line by line")
-    ],
+    *texts: Annotated[str, Parameter(name="TEXT", help="what to translate; without it standard input, line by line")],
     ensemble: Annotated[
         tuple[str, ...],
         Parameter(name="--with", metavar="RUN", help="a further run that votes on every token; repeatable"),

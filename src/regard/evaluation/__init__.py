@@ -1,0 +1,1 @@
+"""How good is it: scores, significance, comparison. Knows no model."""

@@ -1,0 +1,1 @@
+"""Looking inside: pictures of attention and of training."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.config import RunConfig
+from regard.runtime import Machine
 from regard.tasks.task import Validation
 from regard.training.loop import Update
 
@@ -15,6 +16,7 @@ class Report:
 
     run: Path
     config: RunConfig
+    machine: Machine
     facts: tuple[tuple[str, str], ...]
     n_parameters: int
     total_steps: int  # 0 if only time ends the run

@@ -243,6 +243,7 @@ class _Session:
         return Report(
             run=self.run.path,
             config=self.config,
+            machine=self.learner.machine,
             facts=self.prepared.facts,
             n_parameters=n_parameters,
             total_steps=self.learner.total,

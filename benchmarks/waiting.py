@@ -1,0 +1,53 @@
+"""How OpenMP's threads wait for each other: training tokens/s with OMP_WAIT_POLICY active and passive.
+
+Actively waiting threads spin, which is quicker while every core is theirs. But beside one busy process the spinning thread
+holds the core that the thread it waits for would need. So each policy is measured on an idle machine and beside a process
+that keeps one core busy. With a single thread there is nothing to wait for and nothing to see.
+"""
+
+import os
+import subprocess
+import sys
+from statistics import median
+
+from corpora import MULTI30K, find_text
+from rounds import BUILD, Contender, options, report, started, table, take_turns, threads_of
+from training import prepare_batches
+
+POLICIES = ("active", "passive")
+
+
+def main() -> None:
+    arguments = options("Active and passive waiting.", rounds=5).parse_args()
+    os.environ["REGARD_CACHE"] = str(BUILD / "cache")
+    threads = threads_of(arguments)
+    n_batches, n_rounds = (1, 1) if arguments.quick else (4, arguments.rounds)
+    prepare_batches(find_text(MULTI30K), threads=threads, n=1)
+    flags = ["--contender", "regard", "--threads", str(threads), "--batches", str(n_batches)]
+    contenders = [
+        Contender(policy, "benchmarks/training.py", flags, {"OMP_WAIT_POLICY": policy, "OMP_NUM_THREADS": str(threads)})
+        for policy in POLICIES
+    ]
+    speeds: dict[str, dict[str, float]] = {}
+    with started(contenders) as children:
+        for place in ("idle machine", "beside a busy process"):
+            neighbour = None
+            if place != "idle machine":
+                neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            try:
+                answers = take_turns(children, "train", rounds=n_rounds)
+            finally:
+                if neighbour is not None:
+                    neighbour.kill()
+                    neighbour.wait()
+            speeds[place] = {
+                name: median(answer["tokens"] / answer["seconds"] for answer in own) for name, own in answers.items()
+            }
+    rows = [[place, *(f"{own[policy]:,.0f}" for policy in POLICIES)] for place, own in speeds.items()]
+    title = f"Training tokens/s by how threads wait; {threads} threads, medians of {n_rounds} rounds of {n_batches} updates."
+    text = f"{title}\n\n{table(['', *POLICIES], rows)}"
+    report("waiting", text, {"threads": threads, "tokens_per_second": speeds}, quick=arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

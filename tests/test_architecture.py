@@ -1,0 +1,180 @@
+"""The house: who may import whom, and the rules that hold in every file, read from the source."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import regard
+
+SOURCE = Path(__file__).parent.parent / "src" / "regard"
+
+# A room is a folder or a file directly under the package. Every room but `parts` may import these three.
+GROUND = {"errors", "config", "runtime"}
+# What each room may import beside the ground and itself; a dotted name allows only that module of the room.
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "config": {"errors"},
+    "runtime": {"errors", "config"},
+    "parts": {"errors"},
+    "data": GROUND,
+    "runs": GROUND,
+    "evaluation": GROUND,
+    "decoding": GROUND | {"parts.cache"},
+    "models": GROUND | {"parts"},
+    "tasks": GROUND | {"models", "data", "decoding", "evaluation", "runs", "parts.losses", "parts.taps"},
+    "inspection": GROUND | {"tasks", "models", "decoding", "parts"},
+    "training": GROUND | {"tasks", "data", "evaluation", "runs", "models", "parts", "inspection.trace"},
+    "exchange": GROUND | {"models", "parts", "data.tokenizers", "runs"},
+    "api": GROUND | {"tasks", "training", "evaluation", "inspection", "exchange", "runs", "models", "data.formats"},
+    "web": GROUND | {"api", "inspection", "decoding"},
+    "__init__": {"api", "errors"},
+}
+FORBIDDEN_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+FORBIDDEN_CALLS = {"eval", "exec", "__import__", "torch.load", "torch.save"}
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+LIBRARY = [path for path in FILES if path.parts[0] != "cli"]
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse((SOURCE / path).read_text(encoding="utf-8"), filename=str(path))
+
+
+def room(path: Path) -> str:
+    return path.parts[0].removesuffix(".py")
+
+
+def imported_modules(module: ast.Module) -> Iterator[str]:
+    """Yield the dotted name of everything a file imports, also inside functions and under TYPE_CHECKING."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_rooms(module: ast.Module) -> set[str]:
+    """Return what a file imports of the package, without the package's name: `parts.taps.tap`, `config.RunConfig`."""
+    ours = (name.split(".", 1)[1] for name in imported_modules(module) if name.startswith("regard."))
+    return {name for name in ours if not name.startswith("__")}
+
+
+def is_allowed(name: str, own: str) -> bool:
+    if own == "cli" or name.split(".")[0] == own:
+        return True
+    return any(name == allowed or name.startswith(f"{allowed}.") for allowed in ALLOWED[own])
+
+
+def called(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Yield every call of a file with what is called: `print`, `torch.load`, `model.eval`."""
+    return ((ast.unparse(node.func), node) for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+
+
+# -- the checks themselves can fail -------------------------------------------------------------------------------------
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    module = ast.parse(
+        "import regard\nfrom regard import runtime, __version__\nimport regard.data.corpus as c\n"
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from regard.tasks.task import Task\n"
+        "def late():\n    from regard.parts.taps import tap\n"
+    )
+    assert imported_rooms(module) == {"runtime", "data.corpus", "tasks.task.Task", "parts.taps.tap"}
+
+
+def test_directions_are_told_apart() -> None:
+    assert is_allowed("parts.taps.tap", "tasks")
+    assert not is_allowed("parts.dropout.seeded", "tasks")
+    assert not is_allowed("parts.tapsandmore", "tasks")
+    assert not is_allowed("config.RunConfig", "parts")
+    assert is_allowed("parts.cache.DecoderState", "decoding")
+    assert not is_allowed("parts.attention", "decoding")
+    assert is_allowed("tasks.task.Task", "cli")
+
+
+# -- the direction of imports -------------------------------------------------------------------------------------------
+
+
+def test_every_room_has_its_place() -> None:
+    assert {room(path) for path in LIBRARY} <= set(ALLOWED)
+
+
+def test_the_direction_of_imports() -> None:
+    wrong = [
+        f"{path} imports {name}"
+        for path in FILES
+        for name in sorted(imported_rooms(tree(path)))
+        if not is_allowed(name, room(path))
+    ]
+    assert not wrong
+
+
+def test_nothing_but_the_command_imports_the_command() -> None:
+    assert not [path for path in LIBRARY if any(name.split(".")[0] == "cli" for name in imported_rooms(tree(path)))]
+
+
+def test_no_relative_imports() -> None:
+    relative = [
+        f"{path}:{node.lineno}"
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert not relative
+
+
+# -- rules of the house -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_says_what_it_is() -> None:
+    """Every file with something in it has a docstring."""
+    assert not [path for path in FILES if not ast.get_docstring(tree(path))]
+
+
+def test_a_file_is_named_after_its_subject() -> None:
+    assert not [path for path in FILES if FORBIDDEN_NAMES & {part.removesuffix(".py") for part in path.parts}]
+
+
+def test_the_library_never_prints() -> None:
+    assert not [f"{path}:{node.lineno}" for path in LIBRARY for name, node in called(path) if name == "print"]
+
+
+def test_nothing_from_a_file_is_ever_run() -> None:
+    """No pickle under any name, no eval, no exec: a stranger's run folder can be opened."""
+    modules = {path: {name.split(".")[0] for name in imported_modules(tree(path))} for path in FILES}
+    assert not [path for path in FILES if modules[path] & FORBIDDEN_MODULES]
+    assert not [f"{path}:{node.lineno}" for path in FILES for name, node in called(path) if name in FORBIDDEN_CALLS]
+    pickled = [
+        f"{path}:{node.lineno}"
+        for path in FILES
+        for _, node in called(path)
+        for keyword in node.keywords
+        if keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False"
+    ]
+    assert not pickled
+
+
+def test_importing_the_package_is_quick() -> None:
+    """`import regard` and the run file's classes load neither torch nor anything else that is large."""
+    program = (
+        "import sys, regard, regard.config, regard.errors\n"
+        "large = {'torch', 'numpy', 'tokenizers', 'sacrebleu', 'matplotlib', 'safetensors', 'PIL', 'transformers'}\n"
+        "print('loaded:', *sorted(large & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "loaded:\n"
+
+
+def test_the_packages_names_exist() -> None:
+    assert set(regard.__all__) <= set(dir(regard))
+    for name in regard.__all__:
+        assert getattr(regard, name).__module__.startswith("regard.")
+    with pytest.raises(AttributeError, match=r"^module 'regard' has no attribute 'nonsense'$"):
+        _ = regard.nonsense
