@@ -23,6 +23,7 @@ from regard.data.formats import Pair, read_pairs
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.report import Comparison, System, compare_systems
 from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.evaluation.statistics import check_tokenizer
 from regard.runs import averaging, checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
@@ -111,6 +112,7 @@ class Run:
 
         `source` and `target` are languages or columns of the files; by default those that the run was trained with.
         """
+        check_tokenizer(tokenize)
         data = self.config.data
         pairs = read_test_set(files, source=source or data.source, target=target or data.target)
         sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
@@ -222,6 +224,7 @@ def compare(
     progress: Callable[[str, int], None] = lambda name, done: None,
 ) -> Comparison:
     """Translate one test set with several runs and compare them with the first: scores, significance, size and speed."""
+    check_tokenizer(tokenize)
     data = runs[0].config.data
     pairs = read_test_set(files, source=source or data.source, target=target or data.target)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]

@@ -138,6 +138,14 @@ def test_how_much_of_the_test_set_stands_in_training(tmp_path: Path) -> None:
     )
 
 
+def test_progress_is_told_now_and_then(tmp_path: Path) -> None:
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).write_text("".join(f"line {number}\n" for number in range(2500)))
+    told: list[int] = []
+    check([tmp_path / "a.en", tmp_path / "a.de"], progress=told.append)
+    assert told == [0, 1000, 2000]
+
+
 def test_a_missing_test_set_is_an_error_before_training_data_is_read(tmp_path: Path) -> None:
     train = write(
         tmp_path,

@@ -63,6 +63,11 @@ def test_what_can_never_fit_comes_back_in_single_characters() -> None:
     assert split_to_fit("abc", lambda text: False) == ["a", "b", "c"]
 
 
+def test_the_space_between_parts_takes_no_room() -> None:
+    assert split_to_fit("Eins. Zwei. Drei.", lambda text: len(text) <= 5) == ["Eins.", "Zwei.", "Drei."]
+    assert split_to_fit("Eins. Zwei. ", lambda text: len(text) <= 11) == ["Eins. Zwei."]
+
+
 def test_empty_text_has_no_parts() -> None:
     assert split_to_fit("  \t ", lambda text: True) == []
     assert split_to_fit("", lambda text: True) == []

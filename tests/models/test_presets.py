@@ -7,7 +7,15 @@ import torch
 
 from regard.config import ModelTable, RunConfig, from_tables, to_tables
 from regard.errors import ConfigError, UsageError
-from regard.models.presets import PRESETS, build_model, count_parameters, find_preset, model_config, resolved
+from regard.models.presets import (
+    PRESETS,
+    build_model,
+    check_model,
+    count_parameters,
+    find_preset,
+    model_config,
+    resolved,
+)
 from regard.models.transformer import Transformer, TransformerConfig
 
 
@@ -109,3 +117,10 @@ def test_a_field_of_another_type() -> None:
     assert str(caught.value) == (
         "run.toml: model.dropout is a number, not 'much'.\nCorrect model.dropout and run the command again."
     )
+
+
+def test_a_table_is_checked_before_the_data_is_known() -> None:
+    check_model(ModelTable(preset="transformer-tiny", fields={"d_model": 64}), origin="run.toml")
+    with pytest.raises(ConfigError) as caught:
+        check_model(ModelTable(preset="transformer-tiny", fields={"d_modle": 64}), origin="run.toml")
+    assert str(caught.value) == "run.toml: there is no key model.d_modle.\nDid you mean d_model?"

@@ -86,6 +86,11 @@ def test_a_run_is_opened_once_it_has_a_config(tmp_path: Path) -> None:
     assert RunFolder.open(str(run.path)) == run
 
 
+def test_a_new_run_is_named_before_it_is_made(tmp_path: Path) -> None:
+    assert RunFolder.new(tmp_path / "r").path == tmp_path / "r"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_is_not_created_twice(run: RunFolder) -> None:
     with pytest.raises(RunError) as caught:
         RunFolder.create(run.path)

@@ -11,7 +11,7 @@ import pytest
 
 from regard.errors import LockedError, RunError
 from regard.runs.folder import RunFolder
-from regard.runs.lock import locked
+from regard.runs.lock import holder, locked
 
 HOLD = """
 import sys, time
@@ -71,3 +71,10 @@ def test_a_file_system_without_locks(run: RunFolder, monkeypatch: pytest.MonkeyP
         pass
     assert caught.value.problem == f"{run.path}/lock cannot be locked: No locks available."
     assert caught.value.remedy == "Keep the run on a file system with flock."
+
+
+def test_the_holder_can_be_asked_for(run: RunFolder) -> None:
+    assert holder(run) == ""
+    with locked(run):
+        assert holder(run) == f"{os.getpid()} {socket.gethostname()}"
+    assert holder(run) == ""

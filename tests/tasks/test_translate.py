@@ -19,14 +19,16 @@ from regard.api import Run
 from regard.config import DecodingConfig
 from regard.data.parallel import Vocabulary
 from regard.data.tokenizers import learn
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, UsageError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.task import Prepared
-from regard.tasks.translate import PairExamples, Translate, Translation, _words_of_ids, pair_batch
+from regard.tasks.translate import PairExamples, Translate, Translation, _first_words, _words_of_ids, pair_batch
 
 GREEDY = DecodingConfig(beam=1)
 BEAM = DecodingConfig(beam=4)
 CPU = torch.device("cpu")
+PARTS = ["The dog runs.", "A cat sees the man.", "Man."]
+LONG = " ".join(PARTS)
 LINES = ["a dog runs", "the big old house", "", "man", "a cat sees the red tree", "   ", "the dog"]
 
 
@@ -81,8 +83,8 @@ def test_examples_come_as_they_were_written(prepare: Callable[..., Prepared], co
 
 
 def test_the_order_is_a_function_of_seed_and_epoch(prepare: Callable[..., Prepared]) -> None:
-    def order(epoch: int, **settings: Any) -> list[list[int]]:
-        return [batch.tolist() for batch in prepare(settings).train.order(epoch)]
+    def order(epoch: int) -> list[list[int]]:
+        return [batch.tolist() for batch in prepare().train.order(epoch)]
 
     assert order(0) == order(0)
     assert order(0) != order(1)
@@ -304,8 +306,18 @@ def test_a_translation_begins_as_it_must(run: Run) -> None:
 
 
 def test_as_many_beginnings_as_lines(run: Run) -> None:
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(UsageError) as caught:
         run.translate(["a dog", "a cat"], prefixes=["Haus"])
+    assert caught.value.problem == "There are 2 lines and 1 beginnings for their translations."
+    assert caught.value.remedy == "Give one for each line, empty where the translation is free."
+
+
+def test_only_the_first_part_of_a_long_line_has_the_beginning(run: Run) -> None:
+    task = shorter(run, 14)
+    (found,) = task.translate([run.model], [LONG], BEAM, prefixes=["Haus findet"])
+    (free,) = task.translate([run.model], [LONG], BEAM)
+    assert found.text.startswith("Haus findet")
+    assert found.text.count("Haus findet") == 1 + free.text.count("Haus findet")
 
 
 def test_banned_words_are_not_written(run: Run) -> None:
@@ -354,24 +366,18 @@ def shorter(run: Run, max_length: int) -> Translate:
 
 
 def test_a_long_line_is_split_translated_and_joined(run: Run) -> None:
-    task = shorter(run, 8)
-    line = "The dog runs. A cat sees the man. Man."
-    parts = ["The dog runs.", "A cat sees the man.", "Man."]
-    assert [len(task.vocabulary.source.encode(part)) for part in parts] <= [7] * 3
-    short, long = task.translate([run.model], ["a dog", line], DecodingConfig(beam=4, n_best=2))
+    task = shorter(run, 14)
+    decoding = DecodingConfig(beam=4, n_best=2)
+    short, long = task.translate([run.model], ["a dog", LONG], decoding)
     assert short.n_parts == 1
-    assert long.n_parts > 1
-    alone = [
-        task.translate([run.model], [part], DecodingConfig(beam=4, n_best=2))[0]
-        for part in task._fitting(line, run.model)
-    ]
-    assert len(alone) == long.n_parts
+    assert long.n_parts == 3
+    alone = task.translate([run.model], PARTS, decoding)
     assert long.text == " ".join(one.text for one in alone)
     assert long.candidates[1].text == " ".join(one.candidates[1].text for one in alone)
     assert long.candidates[0].score == pytest.approx(
         sum(one.candidates[0].score for one in alone) / len(alone), abs=1e-4
     )
-    assert long.source == line
+    assert long.source == LONG
 
 
 def test_learned_positions_limit_what_is_read_and_written(run: Run) -> None:
@@ -431,18 +437,19 @@ def test_links_stay_inside_their_sentences(run: Run) -> None:
 
 
 def test_a_long_line_is_aligned_as_one(run: Run) -> None:
-    line = "The dog runs. A cat sees the man. Man."
-    task = shorter(run, 8)
-    (found,) = task.translate([run.model], [line], BEAM, align=True)
-    parts = task._fitting(line, run.model)
-    expected, source, target = set(), 0, 0
-    for part in parts:
-        (one,) = task.translate([run.model], [part], BEAM, align=True)
-        expected |= {(link.source + source, link.target + target) for link in one.candidates[0].alignment}
-        source, target = source + len(part.split()), target + len(one.text.split())
-    assert found.n_parts > 1
-    assert {(link.source, link.target) for link in found.candidates[0].alignment} == expected
-    assert max(link.source for link in found.candidates[0].alignment) > 2
+    (found,) = shorter(run, 14).translate([run.model], [LONG], BEAM, align=True)
+    expected, n_read, n_written = [], 0, 0
+    for part, one in zip(PARTS, run.translate(PARTS, decoding=BEAM, align=True), strict=True):
+        assert one.candidates[0].alignment
+        expected += [(link.source + n_read, link.target + n_written) for link in one.candidates[0].alignment]
+        n_read, n_written = n_read + len(part.split()), n_written + len(one.text.split())
+    assert found.n_parts == 3
+    assert [(link.source, link.target) for link in found.candidates[0].alignment] == expected
+    assert n_written == len(found.text.split())
+
+
+def test_a_part_may_begin_inside_a_word() -> None:
+    assert _first_words("他来了。她走了 last", ["他来了。", "她走了", "last"]) == [0, 0, 1]
 
 
 def test_without_align_there_are_no_links(run: Run) -> None:

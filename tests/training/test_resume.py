@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,8 +49,10 @@ SETTINGS = {
 }
 
 # Starting an interpreter with torch takes seconds, a fork takes none: one parent forks a trainer for each line it reads.
+# The line says when the trainer dies: so many seconds after so many updates, or when it is about to wait for the disk to
+# have a file of such a name. It kills itself, so that a busy machine does not let it run on meanwhile.
 TRAINER = """
-import json, os, sys
+import json, os, re, signal, sys, threading
 from pathlib import Path
 import torch
 from regard import config as configuration
@@ -66,24 +67,37 @@ torch.optim.AdamW([weight], fused=True).step()
 path = Path(sys.argv[1])
 config = configuration.from_tables(json.loads(sys.argv[2]), origin="test")
 
-def go_on():
-    events = resume(path) if (path / "config.toml").exists() else train(config, path)
-    for event in events:
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def die_at_file(pattern):
+    open_file = os.open
+    def open_or_die(path, *rest, **options):
+        if re.search(pattern, str(path)):
+            die()
+        return open_file(path, *rest, **options)
+    os.open = open_or_die
+
+def live(n_updates=0, seconds=0.0, pattern=""):
+    if pattern:
+        die_at_file(pattern)
+    for event in resume(path) if (path / "config.toml").exists() else train(config, path):
         if isinstance(event, Updated):
-            os.write(1, b"updated\\n")
+            n_updates -= 1
+            if n_updates == 0:
+                threading.Timer(seconds, die).start()
         elif isinstance(event, Finished):
-            os.write(1, b"finished\\n")
+            os.write(1, b"finished ")
 
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        os.write(1, f"{os.getpid()}\\n".encode())
         try:
-            go_on()
+            live(**json.loads(line))
         finally:
             os._exit(0)
-    os.waitpid(child, 0)
-    os.write(1, b"dead\\n")
+    _, status = os.waitpid(child, 0)
+    os.write(1, f"{os.waitstatus_to_exitcode(status)}\\n".encode())
 """
 
 
@@ -160,44 +174,21 @@ class Lives:
         self.checkpoints = path / "checkpoints"
         self.cut_short: list[str] = []  # what was being written when a kill fell
 
-    def begin(self) -> int:
+    def live(self, **death: Any) -> str:
+        """Let a process go on with the run until it dies; return its exit code, after "finished" if it came so far."""
         assert self.parent.stdin is not None
-        self.parent.stdin.write("go on\n")
-        self.parent.stdin.flush()
-        return int(self.read())
-
-    def read(self) -> str:
         assert self.parent.stdout is not None
-        return self.parent.stdout.readline().strip()
+        self.parent.stdin.write(json.dumps(death) + "\n")
+        self.parent.stdin.flush()
+        code = self.parent.stdout.readline().strip()
+        self.cut_short += [path.name for path in self.checkpoints.glob(".tmp-new-*")]
+        return code
 
-    def kill(self, process: int) -> None:
-        os.kill(process, signal.SIGKILL)
-        while self.read() != "dead":
-            pass
-        self.cut_short += self.unfinished("")
-
-    def unfinished(self, what: str) -> list[str]:
-        return [path.name for path in self.checkpoints.glob(f".tmp-new-{what}*")]
-
-    def kill_after(self, n_updates: int, seconds: float) -> None:
-        process = self.begin()
-        for _ in range(n_updates):
-            assert self.read() == "updated"
-        time.sleep(seconds)
-        self.kill(process)
-
-    def kill_while_writing(self, what: str) -> None:
-        process = self.begin()
-        left = set(self.unfinished(what))
-        while not set(self.unfinished(what)) - left:
-            time.sleep(0.0005)
-            os.kill(process, 0)  # an error where there is nobody left to kill
-        self.kill(process)
+    def kill(self, **death: Any) -> None:
+        assert self.live(**death) == str(-signal.SIGKILL)
 
     def finish(self) -> None:
-        self.begin()
-        lines = iter(self.read, "dead")
-        assert list(lines)[-1] == "finished"
+        assert self.live() == "finished 0"
 
 
 @contextlib.contextmanager
@@ -218,15 +209,18 @@ def test_killed_at_random_instants_and_in_saves(
     path = tmp_path / "run"
     chance = random.Random(11)
     with lives(path, config) as run:
-        run.kill_after(2, 0)  # before the first save: nothing is there but a few records
-        run.kill_while_writing("step")  # the very first checkpoint
-        for _ in range(2):
-            run.kill_after(chance.randint(3, 6), chance.uniform(0, 0.03))
-            run.kill_while_writing("step")
-        run.kill_while_writing("average")
+        run.kill(n_updates=2)  # before the first save: nothing is there but a few records
+        run.kill(pattern="step-.*/model")  # in the very first save
+        run.kill(n_updates=chance.randint(3, 5), seconds=chance.uniform(0, 0.05))
+        run.kill(pattern="step-.*/manifest")  # all is written, nothing has its name yet
+        run.kill(n_updates=chance.randint(3, 5), seconds=chance.uniform(0, 0.05))
+        run.kill(pattern="/checkpoints$")  # it has its name, and old ones are still there
+        run.kill(n_updates=chance.randint(3, 5), seconds=chance.uniform(0, 0.05))
+        run.kill(pattern="average-.*/model")
+        run.kill(pattern="README")  # all but the model card
         run.finish()
-    assert any("step" in name for name in run.cut_short), "no kill fell into a save"
-    assert any("average" in name for name in run.cut_short), "no kill fell into the average"
+    assert sum("step" in name for name in run.cut_short) >= 2
+    assert sum("average" in name for name in run.cut_short) == 1
     is_same(path)
     assert not list(path.rglob(".tmp-*"))
 
@@ -288,11 +282,14 @@ def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
         file.write_bytes(content)
-    events = drive(resume(path))
+    events = drive(resume(path), at_step(17))
     notes = [event.text for event in events if isinstance(event, Noted)]
     assert notes[0].startswith("step-00000024 is passed over. The checkpoint is damaged: the bytes of ")
     assert notes[1].startswith("step-00000020 is passed over. ")
     assert [event.step for event in events if isinstance(event, Report)] == [16]
+    newest = sorted(folder.name for folder in path.glob("checkpoints/step-*"))[-1]
+    assert newest == "step-00000016", "what is damaged is not kept among the newest"
+    drive(resume(path))
     is_same(path)
 
 

@@ -18,7 +18,7 @@ SIZES = {"train": 30_000, "valid": 500, "test": 500, "long": 200}
 TABLES: dict[str, Any] = {
     "task": "translate",
     "model": {"preset": "transformer-tiny", "dropout": 0.0},
-    "tokenizer": {"vocab_size": 2000},
+    "tokenizer": {"vocab_size": 3000},
     "training": {
         "batch_tokens": 2048,
         "learning_rate": 0.004,

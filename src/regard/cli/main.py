@@ -8,7 +8,18 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 
-from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnknownOptionError
+from cyclopts import (
+    App,
+    Argument,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    Token,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 import regard
 from regard.cli.overview import OVERVIEW
@@ -29,6 +40,7 @@ COMMANDS = (
     ("plot RUN…", "Draw the curves of runs as a picture."),
     ("models", "List the models and their numbers of parameters."),
 )
+KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 DATA_COMMANDS = (("check FILE…", "Report counts, lengths, bad lines, duplicates and test-set leaks."),)
 
 
@@ -112,18 +124,28 @@ def as_usage_error(error: CycloptsError) -> UsageError:
     """Turn what the parser found into our two lines: what is wrong, and the near name or the way to the help."""
     command = " ".join(("regard", *(error.command_chain or ())))
     help = f"See: {command} --help"
-    if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
-        name = error.unused_tokens[0]
-        if not name.startswith("-"):
-            names = [known for known in error.app if not known.startswith("-")]
-            return UsageError(f"There is no command '{command} {name}'.", did_you_mean(name, names))
-        return UsageError(f"{command} has no option {name}.", help)
-    if isinstance(error, UnknownOptionError):
-        name = (error.token.keyword or error.token.value).partition("=")[0]
-        names = [known for argument in error.argument_collection for known in argument.names]
-        near = did_you_mean(name, names)
-        return UsageError(f"{command} has no option {name}.", near if near.startswith("Did") else help)
+    match error:
+        case UnknownCommandError(app=App() as app, unused_tokens=[str(name), *_]):
+            is_option = name.startswith("-")
+            problem = f"{command} has no option {name}." if is_option else f"There is no command '{command} {name}'."
+            return UsageError(problem, _near(name, [one for one in app if one.startswith("-") == is_option], help))
+        case UnknownOptionError():
+            name = (error.token.keyword or error.token.value).partition("=")[0]
+            names = [known for argument in error.argument_collection for known in argument.names]
+            return UsageError(f"{command} has no option {name}.", _near(name, names, help))
+        case MissingArgumentError(argument=Argument(name=name)):
+            return UsageError(f"{name} needs a value." if error.keyword else f"{command} needs {name}.", help)
+        case CoercionError(token=Token(keyword=str(name), value=value)) if error.target_type in KINDS:
+            return UsageError(f"{name} is {KINDS[error.target_type]}, not '{value}'.", help)
+        case UnusedCliTokensError(unused_tokens=[str(name), *_]):
+            return UsageError(f"{command} has no place for '{name}'.", help)
     return UsageError(str(error), help)
+
+
+def _near(name: str, names: list[str], help: str) -> str:
+    """Point to the nearest name, or to the help where none is near."""
+    sentence = did_you_mean(name, names)
+    return sentence if sentence.startswith("Did") else help
 
 
 def complain(error: RegardError) -> None:

@@ -106,7 +106,9 @@ def busy(what: str) -> Iterator[None]:
     if not people().is_terminal:
         yield
         return
-    with people().status(f"{what} …"):
+    from rich.markup import escape
+
+    with people().status(escape(f"{what} …")):
         yield
 
 
@@ -141,7 +143,7 @@ class Waiting:
     def __call__(self, done: int) -> None:
         now = time.monotonic()
         if people().is_terminal:
-            if self._bar is None and now - self._began >= self.patience:
+            if self._bar is None and now - self._began >= self.patience and done != self.total:
                 self._bar = _start_bar(self.what, self.total)
             if self._bar is not None:
                 self._bar.update(self._bar.task_ids[0], completed=done, state=self._state(done, now))

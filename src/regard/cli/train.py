@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from regard.cli.options import whole_numbers
 from regard.cli.run_file import free_folder, settings
-from regard.cli.terminal import Stages, note, print_facts, print_json, print_table, results, tell
+from regard.cli.terminal import Stages, print_facts, print_json, print_table, results, tell
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
 from regard.runs.folder import RunFolder
@@ -41,8 +41,6 @@ def train(
     if where.seeds:
         seeds = whole_numbers(where.seeds, option="--seeds")
         return train_seeds(config, folder, seeds, where, vocabulary=vocabulary)
-    if not where.run and not where.json:
-        note(f"the run's folder is {folder}; --run names another")
     finished = train_one(config, folder, where, vocabulary=vocabulary)
     return 128 + finished.signal if finished.signal else 0
 
@@ -91,6 +89,8 @@ def train_seeds(
         if finished.signal:
             return 128 + finished.signal
         found[seed] = {name: value for name, value in finished.best.items() if name != "step"}
+    from regard.evaluation.scores import LABELS
+
     names = list(next(iter(found.values())))
     columns = {name: [scores[name] for scores in found.values()] for name in names}
     means = {name: statistics.fmean(values) for name, values in columns.items()}
@@ -101,5 +101,5 @@ def train_seeds(
     rows = [[str(folders[seed]), *(f"{value:.3f}" for value in scores.values())] for seed, scores in found.items()]
     rows.append(["mean", *(f"{value:.3f}" for value in means.values())])
     rows.append(["standard deviation", *(f"{value:.3f}" for value in deviations.values())])
-    print_table(["best validation", *names], rows)
+    print_table(["best validation", *(LABELS.get(name, name) for name in names)], rows)
     return 0

@@ -11,7 +11,8 @@ _WORD_END = re.compile(r"(?<=\s)(?=\S)")
 
 def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
     """Cut a text into as few parts as possible that fit: whole sentences where they do, else clauses, else words."""
-    parts = _split(text, fits, [_SENTENCE_END, _CLAUSE_END, _WORD_END])
+    # A part keeps the space behind it until the end, but need not make room for it.
+    parts = _split(text, lambda part: fits(part.strip()), [_SENTENCE_END, _CLAUSE_END, _WORD_END])
     return [part.strip() for part in parts if part.strip()]
 
 

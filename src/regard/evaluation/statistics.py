@@ -70,6 +70,12 @@ def gather_statistics(
     return gathered
 
 
+def check_tokenizer(name: str) -> None:
+    """Refuse a tokenizer that BLEU does not have; before a test set is translated, not after."""
+    if name not in TOKENIZERS:
+        raise UsageError(f"BLEU has no tokenizer '{name}'.", did_you_mean(name, TOKENIZERS))
+
+
 def reference_streams(references: References) -> list[list[str]]:
     """Return `references` as a list of reference files, also where there is only one."""
     single = [reference for reference in references if isinstance(reference, str)]
@@ -118,8 +124,7 @@ def _ter(sums: Counts) -> Counts:
 def _metric(name: str, *, tokenize: str, lowercase: bool) -> Metric:
     if name not in METRICS:
         raise UsageError(f"There is no metric '{name}'.", did_you_mean(name, METRICS))
-    if tokenize not in TOKENIZERS:
-        raise UsageError(f"BLEU has no tokenizer '{tokenize}'.", did_you_mean(tokenize, TOKENIZERS))
+    check_tokenizer(tokenize)
     if name == "chrf":
         return CHRF(lowercase=lowercase)
     if name == "ter":

@@ -4,7 +4,7 @@ A preset is a model's config without the vocabulary; any field of it can be chan
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import torch
@@ -57,6 +57,12 @@ def model_config(table: ModelTable, *, origin: str, **sizes: int) -> ModelConfig
     """Build the config from the preset, the run file's fields and what the data decides (the vocabulary's size)."""
     preset = find_preset(table.preset)
     return build(preset.config, {**preset.fields, **table.fields, **sizes}, origin=origin, path="model")
+
+
+def check_model(table: ModelTable, *, origin: str) -> None:
+    """Refuse a wrong name or value at once, before the data decides the fields that have no default."""
+    undecided = {field.name: 1000 for field in fields(find_preset(table.preset).config) if field.default is MISSING}
+    model_config(table, origin=origin, **undecided)
 
 
 def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:

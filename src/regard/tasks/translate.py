@@ -29,7 +29,7 @@ from regard.decoding.protocol import Decoder
 from regard.decoding.result import Decoded, Hypothesis
 from regard.decoding.rules import Banned, ForcedPrefix, Rule
 from regard.decoding.search import decode
-from regard.errors import ConfigError
+from regard.errors import ConfigError, UsageError
 from regard.evaluation.alignment import Link, align_words
 from regard.evaluation.scores import Score, perplexity, score_translations
 from regard.parts.losses import output_cross_entropy
@@ -227,9 +227,17 @@ class Translate:
 
         A line too long for the model is cut into sentences, which are translated and joined. An empty line stays empty.
         """
+        if prefixes and len(prefixes) != len(texts):
+            raise UsageError(
+                f"There are {len(texts):,} lines and {len(prefixes):,} beginnings for their translations.",
+                "Give one for each line, empty where the translation is free.",
+            )
         parts = [self._fitting(text, models[0]) for text in texts]
         lines = [part for own in parts for part in own]
-        begun = [prefix for prefix, own in zip(prefixes, parts, strict=bool(prefixes)) for _ in own]
+        # Of a line in several parts, only the first has the beginning.
+        begun = [
+            prefix if n == 0 else "" for prefix, own in zip(prefixes, parts, strict=False) for n in range(len(own))
+        ]
         sources = [[*ids, self.vocabulary.source.end_id] for ids in self.vocabulary.source.encode_batch(lines)]
         search = _Search(self, models, decoding, prefixes=begun, banned=banned, seed=seed)
         with torch.inference_mode():
@@ -245,7 +253,7 @@ class Translate:
             ]
         results, taken = [], 0
         for text, own in zip(texts, parts, strict=True):
-            results.append(_joined(text, found[taken : taken + len(own)]))
+            results.append(_joined(text, own, found[taken : taken + len(own)]))
             taken += len(own)
         return results
 
@@ -348,22 +356,44 @@ class _Search:
         )
 
 
-def _joined(text: str, parts: list[tuple[Candidate, ...]]) -> Translation:
+def _joined(text: str, parts: list[str], found: list[tuple[Candidate, ...]]) -> Translation:
     """Put the translations of a line's parts together; with several parts, the n-th best of each make the n-th best."""
     if not parts:
         return Translation(source=text, candidates=(Candidate(text="", score=0.0, tokens=(), log_probs=()),))
     if len(parts) == 1:
-        return Translation(source=text, candidates=parts[0])
-    candidates = tuple(
-        Candidate(
-            text=" ".join(part.text for part in row),
-            score=sum(part.score for part in row) / len(row),
-            tokens=tuple(token for part in row for token in part.tokens),
-            log_probs=tuple(value for part in row for value in part.log_probs),
-        )
-        for row in zip(*parts, strict=False)
-    )
+        return Translation(source=text, candidates=found[0])
+    first_words = _first_words(text, parts)
+    candidates = tuple(_concatenated(row, first_words) for row in zip(*found, strict=False))
     return Translation(source=text, candidates=candidates, n_parts=len(parts))
+
+
+def _concatenated(row: tuple[Candidate, ...], first_words: list[int]) -> Candidate:
+    """Put a candidate of each part together; `first_words` says which word of the line each part begins with."""
+    links: list[Link] = []
+    n_written = 0
+    for part, n_read in zip(row, first_words, strict=True):
+        links += [
+            Link(source=link.source + n_read, target=link.target + n_written, score=link.score)
+            for link in part.alignment
+        ]
+        n_written += len(part.text.split())
+    return Candidate(
+        text=" ".join(part.text for part in row),
+        score=sum(part.score for part in row) / len(row),
+        tokens=tuple(token for part in row for token in part.tokens),
+        log_probs=tuple(value for part in row for value in part.log_probs),
+        alignment=tuple(sorted(links)),
+    )
+
+
+def _first_words(text: str, parts: list[str]) -> list[int]:
+    """Return the number of the word in which each part begins; the parts are pieces of the text in order."""
+    numbers, end = [], 0
+    for part in parts:
+        start = text.index(part, end)
+        numbers.append(len(text[: start + 1].split()) - 1)
+        end = start + len(part)
+    return numbers
 
 
 def pair_batch(sources: Rows, targets: Rows, vocabulary: Vocabulary, device: torch.device) -> PairBatch:

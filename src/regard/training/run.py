@@ -19,7 +19,7 @@ from torch import nn
 from regard import runtime
 from regard.config import RunConfig, read, to_toml
 from regard.errors import CheckpointError, ConfigError, DataError, RunError
-from regard.models.presets import build_model, model_config, resolved
+from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
@@ -57,6 +57,8 @@ def train(
     machine = runtime.prepare(config.runtime)
     config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
     run = RunFolder.new(path)
+    if model is None:
+        check_model(config.model, origin="model")
     prepared = find_task(config.task).prepare(config, vocabulary=vocabulary, progress=progress)
     if model is None:
         sizes = model_config(config.model, origin="model", **prepared.task.sizes())
@@ -93,6 +95,7 @@ def resume(
         config = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
     check(config)
     with locked(run):
+        checkpoints.clean(run)
         # A number of threads is part of the last bits of every sum: the run keeps its own.
         machine = runtime.prepare(config.runtime)
         prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
@@ -113,12 +116,6 @@ def resume(
         yield from session.go()
 
 
-_NOT_NEGATIVE = (
-    *("steps", "epochs", "minutes", "learning_rate", "warmup", "epsilon", "weight_decay", "clip"),
-    *("validate_every", "save_every_steps", "save_every_minutes", "patience", "average"),
-)
-
-
 def rebuild(run: RunFolder, config: RunConfig) -> nn.Module:
     """Build the network of a run again, with its first weights."""
     if not config.model.preset:
@@ -127,6 +124,12 @@ def rebuild(run: RunFolder, config: RunConfig) -> nn.Module:
             "Give the network from Python: regard.load(run, model=…), regard.resume(run, model=…).",
         )
     return build_model(model_config(config.model, origin=str(run.config_file)), seed=config.seed)
+
+
+_NOT_NEGATIVE = (
+    *("steps", "epochs", "minutes", "learning_rate", "warmup", "epsilon", "weight_decay", "clip"),
+    *("validate_every", "save_every_steps", "save_every_minutes", "patience", "average"),
+)
 
 
 def check(config: RunConfig) -> None:

@@ -85,7 +85,7 @@ def count_parameters(file: Path) -> int | None:
             # The format: the length of the header in 8 bytes, the header as JSON, the tensors.
             header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
         return sum(int(math.prod(entry["shape"])) for name, entry in header.items() if name != "__metadata__")
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError):
         return None
 
 

@@ -1,0 +1,60 @@
+"""How tests call the command: in this process, with what it wrote and its exit code as the outcome."""
+
+import io
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.cli.main import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def error(self) -> list[str]:
+        """The two lines of an error, whatever was said before it."""
+        lines = self.err.splitlines()
+        return lines[[line.startswith("error: ") for line in lines].index(True) :]
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Outcome]:
+    """Call the command in an empty folder: command("translate", run, stdin=b"…")."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main([str(argument) for argument in arguments])
+        return Outcome(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def tiny_flags(tiny: dict[str, Any]) -> list[str]:
+    """The settings of a tiny run as options."""
+    return [word for key, value in tiny.items() for word in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture
+def own_run(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the trained run, to be changed or damaged."""
+    return Path(shutil.copytree(trained, tmp_path / "runs" / "own"))

@@ -1,0 +1,51 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.cli import demo
+from regard.runs.folder import RunFolder
+from regard.training.summary import summarise
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo with little text and a tiny network, which end after a few steps."""
+    monkeypatch.setattr(demo, "SIZES", {"train": 300, "valid": 20, "test": 12, "long": 6})
+    sizes = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 32, "n_heads": 2}
+    tables = {
+        **demo.TABLES,
+        "model": {**demo.TABLES["model"], **sizes},
+        "tokenizer": {"vocab_size": 600},
+        "training": {**demo.TABLES["training"], "steps": 4, "validate_every": 2, "validate_decoded": 4},
+        "decoding": {"beam": 1, "max_length": 20},
+        "runtime": {"threads": 1},
+    }
+    monkeypatch.setattr(demo, "TABLES", tables)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_whole_road(command: Any) -> None:
+    outcome = command("demo")
+    assert outcome.code == 0
+    heading, unseen, longer = outcome.lines[:3]
+    assert heading.split()[:5] == ["test", "set", "sentences", "BLEU", "chrF"]
+    assert unseen.startswith("unseen sentences ") and unseen.split()[2] == "12"
+    assert longer.startswith("longer than any in training ")
+    assert [line.split()[0] for line in outcome.lines[4:7]] == ["source", "expected", "output"]
+    assert Path("runs/demo/attention.png").read_bytes().startswith(b"\x89PNG")
+    assert "  regard show runs/demo" in outcome.err.splitlines()
+
+
+@pytest.mark.usefixtures("small")
+def test_one_that_was_stopped_goes_on_and_a_finished_one_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    demo.write_corpus(folder / "corpus")
+    assert demo.choose_folder(folder) == folder
+    demo.train(folder, 3)
+    assert demo.choose_folder(folder) == tmp_path / "demo-2"
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("steps = 4\n", "steps = 6\n"))
+    assert demo.choose_folder(folder) == folder
+    demo.train(folder, 3)
+    assert summarise(RunFolder(folder)).step == 6

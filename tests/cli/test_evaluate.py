@@ -1,0 +1,46 @@
+import json
+from pathlib import Path
+from typing import Any
+
+
+def test_scores_with_signatures(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    outcome = command("evaluate", trained, "--data", *corpus, "--output", "out.de")
+    assert outcome.code == 0
+    assert [line.split()[0] for line in outcome.lines] == ["score", "BLEU", "chrF", "TER", "perplexity"]
+    assert "tok:13a" in outcome.lines[1]
+    assert outcome.err.startswith(f"{trained} (average-00000120): 90 sentences, ")
+    assert len(Path("out.de").read_text().splitlines()) == 90
+
+
+def test_json(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    flags = ("--tokenize", "none", "--lowercase", "--beam", 1, "--json")
+    outcome = command("evaluate", f"{trained}@40", "--data", *corpus, *flags)
+    found = json.loads(outcome.out)
+    assert (found["checkpoint"], found["sentences"]) == ("step-00000040", 90)
+    assert found["sentences_per_second"] > 0
+    assert set(found["scores"]) == {"bleu", "chrf", "ter", "perplexity"}
+    assert "case:lc" in found["scores"]["bleu"]["signature"]
+    assert "tok:none" in found["scores"]["bleu"]["signature"]
+
+
+def test_languages_of_a_file_that_holds_several(command: Any, trained: Path) -> None:
+    Path("test.tsv").write_text("de\tfr\ten\nHund ein\tx\ta dog\n")
+    outcome = command("evaluate", trained, "--data", "test.tsv", "--from", "en", "--to", "de", "--json")
+    assert json.loads(outcome.out)["sentences"] == 1
+    wrong = command("evaluate", trained, "--data", "test.tsv", "--from", "en", "--to", "dd")
+    assert (wrong.code, wrong.error) == (1, ["error: test.tsv has no column 'dd'.", "There is: de, en, fr."])
+
+
+def test_mistakes_are_told_before_translating(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    tokenizer = command("evaluate", trained, "--data", *corpus, "--tokenize", "13b")
+    assert (tokenizer.code, tokenizer.error) == (2, ["error: BLEU has no tokenizer '13b'.", "Did you mean 13a?"])
+    output = command("evaluate", trained, "--data", *corpus, "--output", "none/out.de")
+    assert output.code == 2
+    assert output.error == [
+        "error: none/out.de cannot be written: No such file or directory.",
+        "Name another file with --output.",
+    ]
+    Path("short.de").write_text("Hund\n")
+    aligned = command("evaluate", trained, "--data", corpus[0], "short.de")
+    assert aligned.code == 1
+    assert aligned.error[0] == f"error: {corpus[0]} has 90 lines, but short.de has 1: they are not aligned."

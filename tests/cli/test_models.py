@@ -1,0 +1,26 @@
+import json
+from typing import Any
+
+
+def test_parameters_of_every_preset(command: Any) -> None:
+    outcome = command("models", "--vocab-size", 37000)
+    assert outcome.code == 0
+    counts = {line.split()[0]: line.split()[-1] for line in outcome.lines[1:]}
+    # Post-norm with a shared and tied vocabulary of 37,000: worked out by hand in the design.
+    assert counts["transformer-base"] == "63,082,496"
+    assert counts["transformer-big"] == "214,245,376"
+
+
+def test_json(command: Any) -> None:
+    found = [json.loads(line) for line in command("models", "--json").lines]
+    assert found[0]["model"] == "transformer-tiny"
+    assert (found[0]["vocab_size"], found[0]["fields"]["d_model"]) == (8000, 128)
+
+
+def test_a_vocabulary_has_tokens(command: Any) -> None:
+    outcome = command("models", "--vocab-size", 0)
+    assert outcome.code == 2
+    assert outcome.error == [
+        "error: A vocabulary has at least 1 token, not 0.",
+        "Give --vocab-size a larger number.",
+    ]

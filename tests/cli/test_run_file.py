@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import pytest
+
+from regard.cli.run_file import assignments, free_folder, settings, starting_point
+from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions
+from regard.config import ModelTable, RunConfig, read
+from regard.errors import UsageError
+
+NO_DATA, NO_MODEL = DataOptions(), ModelOptions()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'task = "translate"\nseed = 9\n[data]\ntrain = ["a.en", "a.de"]\n[model]\npreset = "transformer-tiny"\n'
+        "dropout = 0.25\n[training]\nsteps = 70\nclip = 0.5\n"
+    )
+    return str(path)
+
+
+def test_a_task_alone_gets_a_model_and_an_end() -> None:
+    config, vocabulary = settings("translate", NO_DATA, NO_MODEL, None, ())
+    assert vocabulary is None
+    assert config.model.preset == "transformer-tiny"
+    assert (config.training.steps, config.training.patience) == (10_000, 10)
+
+
+def test_options_change_the_file_and_set_has_the_last_word(file: str) -> None:
+    config, _ = settings(
+        file,
+        DataOptions(valid=("v.en", "v.de"), source="en"),
+        NO_MODEL,
+        LearningOptions(steps=100, learning_rate=0.5, seed=0),
+        ("training.steps=200", "model.dropout=0.0", "data.on_bad=keep-going"),
+    )
+    assert config.seed == 0
+    assert config.data.train == ("a.en", "a.de")
+    assert (config.data.valid, config.data.source, config.data.on_bad) == (("v.en", "v.de"), "en", "keep-going")
+    assert (config.training.steps, config.training.clip, config.training.learning_rate) == (200, 0.5, 0.5)
+    assert config.model.fields == {"dropout": 0.0}
+
+
+def test_another_model_does_not_keep_the_fields_of_the_old_one(file: str) -> None:
+    config, _ = settings(file, NO_DATA, ModelOptions(model="transformer-small"), None, ())
+    assert config.model == ModelTable(preset="transformer-small")
+
+
+def test_the_file_of_a_run_brings_its_vocabulary(trained: Path) -> None:
+    config, vocabulary = settings(str(trained / "config.toml"), NO_DATA, NO_MODEL, None, ())
+    assert vocabulary == trained / "vocabulary"
+    assert config == read(trained / "config.toml")
+
+
+def test_other_settings_of_the_tokenizer_ask_for_another_vocabulary(trained: Path) -> None:
+    _, vocabulary = settings(str(trained / "config.toml"), NO_DATA, ModelOptions(vocab_size=300), None, ())
+    assert vocabulary is None
+
+
+def test_the_vocabulary_of_another_run_comes_with_its_settings(trained: Path) -> None:
+    config, vocabulary = settings("translate", NO_DATA, ModelOptions(vocabulary=str(trained)), None, ())
+    assert vocabulary == trained / "vocabulary"
+    assert config.tokenizer == read(trained / "config.toml").tokenizer
+
+
+def test_a_ready_vocabulary_has_its_size(trained: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        settings("translate", NO_DATA, ModelOptions(vocabulary=str(trained), vocab_size=300), None, ())
+    assert raised.value.problem == "--vocabulary takes a ready vocabulary, --vocab-size learns one."
+    assert raised.value.remedy == "Give one of the two options."
+
+
+def test_a_run_is_no_run_file(trained: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        starting_point(str(trained))
+    assert raised.value.problem == f"{trained} is the folder of a run."
+    assert raised.value.remedy == (
+        f"Go on with it: regard resume {trained}. Repeat it: regard train {trained}/config.toml"
+    )
+
+
+@pytest.mark.parametrize("text", ["training.steps", "=4", " =4"])
+def test_assignments_need_a_key_and_a_value(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        assignments([text])
+    assert raised.value.problem == f"--set takes KEY=VALUE, not '{text}'."
+    assert raised.value.remedy == "Write, for example: --set training.steps=400"
+
+
+def test_a_value_may_hold_an_equals_sign() -> None:
+    assert assignments(["data.source = a=b"]) == {"data.source": "a=b"}
+
+
+def test_a_free_folder_has_the_next_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = RunConfig(task="translate", model=ModelTable(preset="transformer-tiny"))
+    assert free_folder(config) == Path("runs/translate-transformer-tiny-1")
+    (tmp_path / "runs/translate-transformer-tiny-1").mkdir(parents=True)
+    assert free_folder(config) == Path("runs/translate-transformer-tiny-2")

@@ -1,0 +1,177 @@
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.config import read
+from regard.runs.folder import RunFolder
+from regard.training import run as training
+from regard.training.summary import summarise
+
+
+def test_a_dry_run_reports_and_leaves_no_folder(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str], tmp_path: Path
+) -> None:
+    outcome = command("train", "translate", "--train", *corpus, "--dry-run", *tiny_flags)
+    assert outcome.code == 0
+    facts = {line[:10].strip(): line[12:] for line in outcome.lines}
+    assert facts["run"] == "runs/translate-transformer-tiny-1"
+    assert facts["model"].startswith("transformer-tiny, ") and facts["model"].endswith(" parameters")
+    assert facts["training"].endswith(" pairs")
+    assert facts["validation"].endswith(" held out by source sentence")
+    assert facts["learning"] == (
+        "96 tokens a batch, learning rate 0.01 (inverse-sqrt, warm-up 10), label smoothing 0.1"
+    )
+    assert facts["end"] == "after 10,000 steps or 10 validations without a better loss, whichever comes first"
+    assert facts["machine"] == "cpu, fp32, 1 thread, seed 1"
+    assert facts["time"].startswith("about ")
+    assert facts["disk"].startswith("up to ") and "(6 checkpoints of " in facts["disk"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_training_leaves_a_run_and_says_what_next(command: Any, corpus: tuple[str, str], tiny_flags: list[str]) -> None:
+    flags = ("--steps", 12, "--set", "training.validate_every=6", "--seed", 3, *tiny_flags)
+    outcome = command("train", "translate", "--train", *corpus, *flags)
+    assert outcome.code == 0
+    assert outcome.out == ""
+    summary = summarise(RunFolder(Path("runs/translate-transformer-tiny-1")))
+    assert (summary.step, summary.state, summary.config.seed) == (12, "finished", 3)
+    lines = outcome.err.splitlines()
+    assert lines[0] == "run         runs/translate-transformer-tiny-1"
+    assert [line for line in lines if line.startswith("step 1/12  loss ")]
+    assert [line for line in lines if line.startswith("step 6: validation loss ") and line.endswith("  ★ best so far")]
+    assert [line for line in lines if line.startswith("    output ")]
+    assert [line for line in lines if line.startswith("Finished at step 12 after ")]
+    assert "  regard evaluate runs/translate-transformer-tiny-1 --data TEST-FILES" in lines
+
+
+def test_events_as_json(command: Any, corpus: tuple[str, str], tiny_flags: list[str]) -> None:
+    flags = ("--steps", 2, "--run", "runs/j", "--json", "--tensorboard", *tiny_flags)
+    outcome = command("train", "translate", "--train", *corpus, *flags)
+    assert (outcome.code, outcome.err) == (0, "")
+    events = [json.loads(line) for line in outcome.lines]
+    assert [event["event"] for event in events] == ["report", "updated", "updated", "validated", "saved", "finished"]
+    assert events[0]["run"] == "runs/j"
+    assert events[0]["config"]["training"]["steps"] == 2
+    assert events[2]["step"] == 2
+    assert set(events[3]["scores"]) == {"loss", "perplexity", "bleu", "chrf"}
+    assert events[5]["best"]["step"] == 2
+    assert list(Path("runs/j/tensorboard").glob("events.*"))
+
+
+def test_seeds_train_a_run_each_and_report_mean_and_deviation(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str]
+) -> None:
+    flags = ("--steps", 2, "--run", "runs/s", "--seeds", "1,2", *tiny_flags)
+    outcome = command("train", "translate", "--train", *corpus, *flags)
+    assert outcome.code == 0
+    assert [read(Path(f"runs/s-seed{seed}/config.toml")).seed for seed in (1, 2)] == [1, 2]
+    rows = {line[:18].strip(): [float(cell) for cell in line[18:].split()] for line in outcome.lines[1:]}
+    assert outcome.lines[0].split() == ["best", "validation", "loss", "perplexity", "BLEU", "chrF"]
+    first, second = rows["runs/s-seed1"], rows["runs/s-seed2"]
+    assert first[0] != second[0]
+    assert rows["mean"][0] == pytest.approx((first[0] + second[0]) / 2, abs=0.0011)
+    assert rows["standard deviation"][0] == pytest.approx(abs(first[0] - second[0]) / 2**0.5, abs=0.0011)
+    again = command("train", "translate", "--train", *corpus, *flags)
+    assert again.error[0] == "error: runs/s-seed1 is a run already."
+
+
+def test_the_file_of_a_run_repeats_it(command: Any, trained: Path) -> None:
+    outcome = command("train", trained / "config.toml", "--run", "again", "--steps", 1)
+    assert outcome.code == 0
+    files = [(path / "vocabulary" / "shared.json").read_bytes() for path in (trained, Path("again"))]
+    assert files[0] == files[1]
+
+
+def test_a_signal_saves_and_says_how_to_go_on(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import signal
+
+    ordinary = training.updates
+
+    def interrupted(*arguments: Any) -> Any:
+        for update in ordinary(*arguments):
+            if update.step == 3:
+                signal.raise_signal(signal.SIGTERM)
+            yield update
+
+    monkeypatch.setattr(training, "updates", interrupted)
+    outcome = command("train", "translate", "--train", *corpus, "--run", "runs/t", "--steps", 50, *tiny_flags)
+    assert outcome.code == 143
+    assert outcome.err.splitlines()[-2:] == [
+        "Stopped at step 3; the run is saved. Go on with:",
+        "  regard resume runs/t",
+    ]
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem", "remedy"),
+    [
+        (("translat",), 2, "There is no task 'translat'.", "Did you mean translate?"),
+        (("translate",), 1, "There is nothing to train on.", "Give the training files with --train."),
+        (("none.toml",), 2, "There is no run file none.toml.", "Give the path of a TOML file, or a task's name."),
+        (
+            ("translate", "--train", "FILES", "--model", "transformer-tinny"),
+            2,
+            "There is no model 'transformer-tinny'.",
+            "Did you mean transformer-tiny?",
+        ),
+        (
+            ("translate", "--train", "FILES", "--set", "model.dropuot=0.1"),
+            2,
+            "model: there is no key model.dropuot.",
+            "Did you mean dropout?",
+        ),
+        (
+            ("translate", "--train", "FILES", "--on-bad", "kep-going"),
+            2,
+            "'kep-going' is no policy for bad pairs.",
+            "Did you mean keep-going?",
+        ),
+        (
+            ("translate", "--train", "FILES", "--seeds", "1,x"),
+            2,
+            "--seeds takes different whole numbers with commas between them, not '1,x'.",
+            "Write them, for example, as --seeds 1,2,3",
+        ),
+    ],
+)
+def test_errors_leave_no_folder(
+    command: Any, corpus: tuple[str, str], arguments: tuple[str, ...], code: int, problem: str, remedy: str
+) -> None:
+    words = [word for argument in arguments for word in (corpus if argument == "FILES" else (argument,))]
+    outcome = command("train", *words)
+    assert (outcome.code, outcome.err.splitlines()) == (code, [f"error: {problem}", remedy])
+    assert not Path("runs").exists()
+
+
+def test_files_that_cannot_be_used(command: Any, corpus: tuple[str, str], tmp_path: Path) -> None:
+    shutil.copy(corpus[0], "train.en")
+    missing = command("train", "translate", "--train", "train.em", corpus[1])
+    assert missing.code == 1
+    assert missing.error == [
+        f"error: {tmp_path}/train.em: there is no such file.",
+        f"Did you mean {tmp_path}/train.en?",
+    ]
+    Path("empty.de").touch()
+    empty = command("train", "translate", "--train", "train.en", "empty.de")
+    assert empty.code == 1
+    assert empty.error[0] == f"error: {tmp_path}/empty.de: the file is empty."
+    Path("pairs.tsv").write_text("en\tde\nA dog.\tEin Hund.\n")
+    language = command("train", "translate", "--train", "pairs.tsv", "--from", "en", "--to", "dd")
+    assert language.code == 1
+    assert language.error == [f"error: {tmp_path}/pairs.tsv has no column 'dd'.", "There is: de, en."]
+    assert not Path("runs").exists()
+
+
+def test_a_folder_in_use_is_refused(command: Any, corpus: tuple[str, str], own_run: Path) -> None:
+    outcome = command("train", "translate", "--train", *corpus, "--run", own_run)
+    assert outcome.code == 1
+    assert outcome.error == [
+        f"error: {own_run} is a run already.",
+        f"Go on with it: regard resume {own_run}. Or name another folder with --run.",
+    ]

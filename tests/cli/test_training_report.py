@@ -1,0 +1,62 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.cli.training_report import end, learning, report_rows, time_needed
+from regard.config import RunConfig, TrainingConfig
+from regard.runtime import Machine
+from regard.training.events import Report
+
+
+def report(total_steps: int, training: TrainingConfig) -> Report:
+    return Report(
+        run=Path("runs/x"),
+        config=RunConfig(task="translate", training=training),
+        machine=Machine(device=torch.device("cuda:1"), precision="bf16", threads=2),
+        facts=(),
+        n_parameters=10,
+        total_steps=total_steps,
+        seconds_a_step=0.25,
+        checkpoint_bytes=100,
+        step=0,
+        seconds=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("total_steps", "minutes", "text"),
+    [
+        (4000, 0.0, "about 17 min and the validations (0.25 s a step)"),
+        (4000, 3.0, "about 3 min and the validations (0.25 s a step)"),
+        (40, 3.0, "about 10 s and the validations (0.25 s a step)"),
+        (0, 3.0, "3 min and the validations (0.25 s a step)"),
+    ],
+)
+def test_the_nearer_end_decides_the_time(total_steps: int, minutes: float, text: str) -> None:
+    assert time_needed(report(total_steps, TrainingConfig(minutes=minutes))) == text
+
+
+def test_time_already_spent_counts() -> None:
+    going_on = dataclasses.replace(report(4000, TrainingConfig(minutes=5)), step=3000, seconds=240.0)
+    assert time_needed(going_on) == "about 1 min and the validations (0.25 s a step)"
+
+
+@pytest.mark.parametrize(
+    ("training", "text"),
+    [
+        (TrainingConfig(epochs=3), "after 3 epochs"),
+        (TrainingConfig(steps=5000, minutes=2.5), "after 5,000 steps or 2.5 minutes, whichever comes first"),
+    ],
+)
+def test_every_end_is_named(training: TrainingConfig, text: str) -> None:
+    assert end(training) == text
+
+
+def test_batches_of_an_update_are_named() -> None:
+    assert learning(TrainingConfig(accumulate=4)).startswith("4,096 tokens a batch, 4 batches an update, ")
+
+
+def test_threads_matter_on_a_cpu_only() -> None:
+    assert ("machine", "cuda:1, bf16, seed 1") in report_rows(report(1, TrainingConfig()))

@@ -1,0 +1,194 @@
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.cli import translate as module
+from regard.cli.translate import listed, one_line
+from regard.tasks.translate import Translate
+
+
+def test_texts_become_lines(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "the dog runs", "a red house")
+    assert outcome.code == 0
+    assert len(outcome.lines) == 2
+    assert outcome.err == ""
+
+
+def test_standard_input_stays_aligned(command: Any, trained: Path) -> None:
+    # A byte order mark, a Windows line end, an empty line, a line separator that is none, no end of the last line.
+    text = "\ufeffthe dog runs\r\n\nthe cat\u2028sees\na tree"
+    outcome = command("translate", trained, stdin=text.encode())
+    assert outcome.code == 0
+    lines = outcome.out.split("\n")
+    assert len(lines) == 5
+    assert (lines[1], lines[4]) == ("", "")
+    alone = command("translate", trained, "the dog runs")
+    assert lines[0] == alone.lines[0]
+
+
+def test_chunks_change_nothing(command: Any, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"the dog runs\na cat\nthe red tree\nman\nold house\n"
+    whole = command("translate", trained, "--json", stdin=text)
+    monkeypatch.setattr(module, "CHUNK", 2)
+    chunked = command("translate", trained, "--json", stdin=text)
+    assert [json.loads(line)["line"] for line in chunked.lines] == [1, 2, 3, 4, 5]
+    for one, other in zip(whole.lines, chunked.lines, strict=True):
+        best, again = (json.loads(line)["translations"][0] for line in (one, other))
+        assert best["text"] == again["text"]
+
+
+def test_equal_lines_of_two_chunks_are_drawn_independently(
+    command: Any, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK", 2)
+    flags = ("--sample", "--temperature", 5, "--seed", 4)
+    outcome = command("translate", trained, *flags, stdin=b"the dog runs\na\nthe dog runs\na\n")
+    assert outcome.lines[0] != outcome.lines[2]
+    assert outcome.out == command("translate", trained, *flags, stdin=b"the dog runs\na\nthe dog runs\na\n").out
+
+
+def test_nothing_in_nothing_out(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, stdin=b"")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+
+
+def test_other_encodings_are_refused_with_the_line(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, stdin=b"a dog\na caf\xe9\n")
+    assert outcome.code == 1
+    assert outcome.error == [
+        r"error: standard input, line 2: not UTF-8 ('a caf\xe9').",
+        "Text in UTF-8 is expected; iconv turns other encodings into it: iconv -f latin1 -t utf-8",
+    ]
+
+
+def test_the_n_best_have_a_line_each(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "--n-best", 3, "--beam", 4, "the dog runs", "a tree")
+    rows = [line.split("\t") for line in outcome.lines]
+    assert [row[0] for row in rows] == ["1", "1", "1", "2", "2", "2"]
+    scores = [float(row[1]) for row in rows]
+    assert scores[:3] == sorted(scores[:3], reverse=True)
+    assert len({row[2] for row in rows[:3]}) == 3
+
+
+def test_alignments_follow_a_tab(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "--align", "the dog runs")
+    text, alignment = outcome.lines[0].split("\t")
+    links = [tuple(map(int, link.split("-"))) for link in alignment.split()]
+    assert links == sorted(links)
+    assert {target for _, target in links} <= set(range(len(text.split())))
+    assert {source for source, _ in links} <= {0, 1, 2}
+
+
+def test_json_has_all_that_is_known(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "--n-best", 2, "--align", "--json", "the dog runs")
+    [found] = [json.loads(line) for line in outcome.lines]
+    assert (found["line"], found["source"], found["parts"]) == (1, "the dog runs", 1)
+    best, second = found["translations"]
+    assert best["score"] >= second["score"]
+    assert "".join(best["tokens"]).strip() == best["text"]
+    assert len(best["log_probs"]) in (len(best["tokens"]), len(best["tokens"]) + 1)  # the end token's, if it came
+    assert set(best["alignment"][0]) == {"source", "target", "score"}
+    assert "alignment" not in json.loads(command("translate", trained, "--json", "a").out)["translations"][0]
+
+
+def test_rules(command: Any, trained: Path) -> None:
+    free = command("translate", trained, "the dog runs").lines[0]
+    first = free.split()[0]
+    banned = command("translate", trained, "--ban", first, "the dog runs").lines[0]
+    assert first not in banned.split()
+    begun = command("translate", trained, "--prefix", "Baum", "the dog runs").lines[0]
+    assert begun.startswith("Baum")
+    long = command("translate", trained, "--min-length", 12, "--max-length", 12, "--json", "the dog runs").out
+    assert len(json.loads(long)["translations"][0]["tokens"]) == 12
+
+
+def test_an_ensemble_votes(command: Any, trained: Path, own_run: Path) -> None:
+    alone = command("translate", trained, "--json", "the dog runs")
+    doubled = command("translate", trained, "--with", own_run, "--json", "the dog runs")
+    best, again = (json.loads(one.out)["translations"][0] for one in (alone, doubled))
+    assert best["text"] == again["text"]
+    assert best["score"] == pytest.approx(again["score"], abs=1e-4)
+
+
+def test_long_lines_are_told(command: Any, trained: Path) -> None:
+    long = ". ".join(["the dog runs and sees the old man"] * 40)
+    outcome = command("translate", trained, "--beam", 1, "--max-length", 5, "a dog", long)
+    assert len(outcome.lines) == 2
+    assert outcome.err == "note: longer than the model takes, and translated in parts: line 2\n"
+
+
+def test_at_a_keyboard_each_line_is_answered_at_once(
+    command: Any, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Keyboard(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    sizes: list[int] = []
+    ordinary = Translate.translate
+
+    def watched(self: Translate, models: Any, texts: Any, *others: Any, **options: Any) -> Any:
+        sizes.append(len(texts))
+        return ordinary(self, models, texts, *others, **options)
+
+    monkeypatch.setattr(Translate, "translate", watched)
+    monkeypatch.setattr(io, "TextIOWrapper", Keyboard)
+    outcome = command("translate", trained, stdin=b"a dog\na cat\n")
+    assert sys.stdin.isatty()
+    assert sizes == [1, 1]
+    assert outcome.err == "Write a sentence a line; Ctrl-D ends.\n"
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_told(command: Any, own_run: Path) -> None:
+    for name in ("average-00000120", "step-00000120"):
+        (own_run / "checkpoints" / name / "model.safetensors").write_bytes(b"x")
+    outcome = command("translate", own_run, "a dog")
+    assert (outcome.code, len(outcome.lines)) == (0, 1)
+    assert outcome.err.startswith("note: average-00000120 is passed over. The checkpoint is damaged: ")
+
+
+@pytest.mark.parametrize(
+    ("reference", "code", "problem", "remedy"),
+    [
+        ("runs/onw", 1, "runs/onw is not a run: there is no such folder.", "Did you mean runs/own?"),
+        ("runs", 1, "runs is not a run: it has no config.toml.", "There are runs in it: runs/own."),
+        ("runs/own@77", 1, "runs/own has no checkpoint of step 77.", "There are the steps 40, 80, 120."),
+        (
+            "runs/own@bst",
+            2,
+            "'@bst' in 'runs/own@bst' names no checkpoint: a step's number, best, last or average is expected.",
+            "Did you mean best?",
+        ),
+    ],
+)
+def test_runs_that_are_none(command: Any, own_run: Path, reference: str, code: int, problem: str, remedy: str) -> None:
+    outcome = command("translate", reference, "a dog")
+    assert (outcome.code, outcome.err.splitlines()) == (code, [f"error: {problem}", remedy])
+
+
+def test_a_damaged_checkpoint_asked_for_by_its_step(command: Any, own_run: Path) -> None:
+    file = own_run / "checkpoints" / "step-00000040" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    outcome = command("translate", f"{own_run}@40", "a dog")
+    assert outcome.code == 1
+    assert outcome.error[0].startswith("error: The checkpoint is damaged: ")
+    assert outcome.error[1] == f"Use another: {own_run}@last is the newest whole one."
+
+
+def test_more_hypotheses_than_the_beam_has(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "--n-best", 9, "a dog")
+    assert outcome.code == 2
+    assert outcome.error[0] == "error: A beam of width 5 returns 1 to 5 hypotheses, but 9 were asked for."
+
+
+def test_a_translation_stays_on_its_line_and_in_its_column() -> None:
+    assert one_line("a\nb\r\tc") == "a b  c"
+
+
+def test_many_lines_are_not_all_listed() -> None:
+    assert listed([3]) == "line 3"
+    assert listed(range(1, 1003)) == "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 992 more"

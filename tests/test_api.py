@@ -1,0 +1,324 @@
+"""What Python users call."""
+
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import regard
+from regard.api import Run, read_test_set, with_defaults
+from regard.config import DecodingConfig, RunConfig, TrainingConfig
+from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
+from regard.evaluation.scores import score_translations
+from regard.runs import checkpoints
+from regard.runs.folder import RunFolder
+from regard.runs.lock import locked
+from regard.runs.metrics import read as read_metrics
+from regard.training.events import Finished, Report, Updated
+
+GREEDY = DecodingConfig(beam=1)
+
+
+@pytest.fixture(scope="module")
+def run(trained: Path) -> Run:
+    return regard.load(trained, threads=1)
+
+
+@pytest.fixture
+def copied(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the trained run that may be changed."""
+    return Path(shutil.copytree(trained, tmp_path / "copied"))
+
+
+@pytest.fixture(scope="module")
+def test_set(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The first twelve pairs of the corpus."""
+    folder = tmp_path_factory.mktemp("test_set")
+    for file in corpus:
+        lines = Path(file).read_text().splitlines(keepends=True)[:12]
+        (folder / Path(file).name).write_text("".join(lines))
+    return str(folder / "train.en"), str(folder / "train.de")
+
+
+def same(one: nn.Module, other: nn.Module) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+
+
+# load
+
+
+def test_a_loaded_run_is_ready(run: Run, trained: Path) -> None:
+    (translation,) = run.translate(["a dog runs"])
+    assert translation.text
+    assert translation.source == "a dog runs"
+    assert not run.model.training
+    assert run.notes == ()
+    assert run.n_parameters == sum(parameter.numel() for parameter in run.model.parameters())
+    assert str(run.reference) == str(trained)
+
+
+def test_plain_run_means_the_average_and_words_and_steps_their_own(run: Run, trained: Path) -> None:
+    assert run.checkpoint.path.name == "average-00000120"
+    assert same(run.model, regard.load(f"{trained}@average", threads=1).model)
+    assert regard.load(f"{trained}@last", threads=1).checkpoint.path.name == "step-00000120"
+    assert regard.load(f"{trained}@80", threads=1).checkpoint.path.name == "step-00000080"
+    losses = {
+        record["step"]: record["loss"] for record in read_metrics(RunFolder(trained)) if record["kind"] == "valid"
+    }
+    assert regard.load(f"{trained}@best", threads=1).checkpoint.step == min(losses, key=lambda step: losses[step])
+
+
+def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> None:
+    loaded = regard.load(f"{trained}@80", threads=1)
+    average = checkpoints.load_weights(loaded.checkpoint, which="ema")
+    parameters = dict(loaded.model.named_parameters())
+    assert parameters.keys() == average.keys()
+    assert all(torch.equal(parameter, average[name]) for name, parameter in parameters.items())
+    # Source, target and output share one matrix, which the average knows by its first name only.
+    assert loaded.model.output.weight is loaded.model.source_embedding.tokens.weight
+    recorded = {record["step"]: record for record in read_metrics(RunFolder(trained)) if record["kind"] == "valid"}
+    sources, targets = (Path(file).read_text().splitlines() for file in loaded.config.data.train)
+    held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], loaded.config)]
+    assert loaded.task.mean_loss(loaded.model, *zip(*held_out, strict=True)) == pytest.approx(
+        recorded[80]["loss"], rel=1e-5
+    )
+
+
+def is_held_out(source: str, config: RunConfig) -> bool:
+    from regard.data import parallel
+
+    return parallel._held_out(source, parallel._held_out_share(config.data.hold_out, 90))
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_said(copied: Path) -> None:
+    (copied / "checkpoints" / "average-00000120" / "model.safetensors").write_bytes(b"?")
+    loaded = regard.load(copied, threads=1)
+    (note,) = loaded.notes
+    assert note.startswith("average-00000120 is passed over. The checkpoint is damaged: ")
+    assert loaded.checkpoint.path.name.startswith("step-")
+
+
+def test_a_folder_that_is_no_run_is_told_apart(tmp_path: Path, copied: Path) -> None:
+    with pytest.raises(RunError) as caught:
+        regard.load(tmp_path / "copid")
+    assert caught.value.problem == f"{tmp_path / 'copid'} is not a run: there is no such folder."
+    assert caught.value.remedy == f"Did you mean {copied}?"
+
+
+def test_a_config_of_another_model_does_not_fit(copied: Path) -> None:
+    file = copied / "config.toml"
+    file.write_text(file.read_text().replace("d_ff = 64", "d_ff = 65"))
+    with pytest.raises(CheckpointError) as caught:
+        regard.load(copied, threads=1)
+    assert caught.value.problem.startswith(
+        f"{copied / 'checkpoints' / 'average-00000120'} does not fit the model of the run's config.toml: "
+    )
+    assert caught.value.remedy == "Put back the config that the run was trained with."
+
+
+# train and resume
+
+
+def test_train_gives_a_run_and_tells_its_events(corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path) -> None:
+    events: list[Any] = []
+    run = regard.train(
+        "translate",
+        train=corpus,
+        valid=corpus,
+        run=tmp_path / "run",
+        model="transformer-tiny",
+        settings={**tiny, "training.steps": 3, "seed": 7},
+        watch=events.append,
+    )
+    assert isinstance(run, Run)
+    assert run.config.seed == 7
+    assert run.config.model.preset == "transformer-tiny"
+    assert run.checkpoint.path.name == "step-00000003"
+    assert isinstance(events[0], Report)
+    assert isinstance(events[-1], Finished)
+    assert dict(events[0].facts)["validation"] == "90 pairs"
+    regard.resume(tmp_path / "run", steps=5, watch=events.append)
+    assert events[-1].step == 5
+    assert [event.update.step for event in events if isinstance(event, Updated)] == [1, 2, 3, 4, 5]
+
+
+def test_a_wrong_setting_gets_the_near_name(corpus: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        regard.train("translate", train=corpus, run=tmp_path / "run", settings={"training.step": 3})
+    assert caught.value.problem == "regard.train: there is no key training.step."
+    assert caught.value.remedy == "Did you mean steps?"
+    with pytest.raises(UsageError) as unknown:
+        regard.train("translate", train=corpus, run=tmp_path / "run", model="transformer-tinny")
+    assert unknown.value.problem == "There is no model 'transformer-tinny'."
+    assert unknown.value.remedy == "Did you mean transformer-tiny?"
+    assert not (tmp_path / "run").exists()
+
+
+class MyModel(nn.Module):
+    """Somebody's own network: source words as a bag, target words one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.dropout, self.top = nn.Embedding(320, 16), nn.Dropout(0.1), nn.Linear(16, 320)
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        real = torch.arange(source.shape[1]) < source_lengths[:, None]
+        bag = (self.embedding(source) * real[..., None]).sum(1, keepdim=True)
+        return self.top(self.dropout(self.embedding(target) + bag))
+
+
+def test_a_network_of_ones_own_is_trained(corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model = MyModel()
+    events: list[Any] = []
+    settings = {**tiny, "training.steps": 30, "training.validate_every": 15, "training.learning_rate": 0.05}
+    path = tmp_path / "run"
+    trained = regard.train("translate", train=corpus, run=path, model=model, settings=settings, watch=events.append)
+    assert trained is model
+    assert not model.training
+    losses = [event.update.loss for event in events if isinstance(event, Updated)]
+    assert losses[-1] < 0.7 * losses[0]
+    assert set(events[-1].best) == {"step", "loss", "perplexity"}
+    assert 'preset = ""\n' in (path / "config.toml").read_text()
+    assert "a network of its own, " in (path / "README.md").read_text()
+    with pytest.raises(RunError, match="trained with a network of the caller's own"):
+        regard.load(path)
+    loaded = regard.load(path, model=MyModel(), threads=1)
+    assert same(loaded.model, model)
+    regard.resume(path, model=MyModel(), steps=32, watch=events.append)
+    assert events[-1].step == 32
+
+
+def test_what_a_user_need_not_say() -> None:
+    plain = with_defaults(RunConfig(task="translate"))
+    assert plain.model.preset == "transformer-tiny"
+    assert (plain.training.steps, plain.training.patience) == (10_000, 10)
+    ended = with_defaults(RunConfig(task="translate", training=TrainingConfig(minutes=3)))
+    assert (ended.training.steps, ended.training.patience) == (0, 0)
+    impatient = with_defaults(RunConfig(task="translate", training=TrainingConfig(patience=2)))
+    assert impatient.training.patience == 2
+
+
+# translate
+
+
+def test_runs_of_different_vocabularies_cannot_vote(
+    run: Run, corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = {**tiny, "training.steps": 1, "tokenizer.vocab_size": 300, "training.validate_decoded": 0}
+    other = regard.train("translate", train=corpus, run=tmp_path / "other", settings=settings)
+    assert isinstance(other, Run)
+    with pytest.raises(UsageError) as caught:
+        run.translate(["a dog"], ensemble=[other])
+    assert caught.value.problem == (
+        f"{other.reference} has another vocabulary than {run.reference}: they cannot vote on tokens."
+    )
+    assert caught.value.remedy == ("Train the runs of an ensemble on one vocabulary (regard train … --vocabulary RUN).")
+
+
+def test_a_run_of_another_task_does_not_translate(run: Run) -> None:
+    config = dataclasses.replace(run.config, task="classify")
+    other = Run(run.reference, config, object(), run.model, run.checkpoint)
+    with pytest.raises(UsageError) as caught:
+        other.translate(["a dog"])
+    assert caught.value.problem == (f"{run.reference} was trained for the task 'classify', not for translation.")
+    assert caught.value.remedy == "Name a run of the task translate."
+
+
+def test_the_runs_own_decoding_is_the_default(run: Run) -> None:
+    line = ["a dog runs"]
+    assert run.translate(line) == run.translate(line, decoding=run.config.decoding)
+    told: list[int] = []
+    run.translate(line * 5, decoding=dataclasses.replace(GREEDY, batch_size=2), progress=told.append)
+    assert told == [2, 4, 5]
+
+
+# evaluate, compare, average
+
+
+def test_evaluation_scores_the_whole_test_set(run: Run, test_set: tuple[str, str]) -> None:
+    found = run.evaluate(test_set, decoding=GREEDY)
+    sources, references = (Path(file).read_text().splitlines() for file in test_set)
+    outputs = [one.text for one in run.translate(sources, decoding=GREEDY)]
+    assert found.translations == tuple(outputs)
+    assert found.references == tuple(references)
+    assert [score.name for score in found.scores] == ["bleu", "chrf", "ter", "perplexity"]
+    assert list(found.scores[:3]) == score_translations(outputs, references)
+    assert found.scores[3].value == pytest.approx(
+        torch.tensor(run.task.mean_loss(run.model, sources, references)).exp().item(), rel=1e-5
+    )
+    assert found.seconds > 0
+    lowered = run.evaluate(test_set, decoding=GREEDY, tokenize="none", lowercase=True)
+    assert "tok:none" in lowered.scores[0].signature
+    assert "case:lc" in lowered.scores[0].signature
+
+
+def test_a_test_set_is_scored_whole_or_not_at_all(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.en").write_text("a dog\n\nthe cat\n")
+    (tmp_path / "t.de").write_text("ein Hund\nleer\ndie Katze\n")
+    files = (str(tmp_path / "t.en"), str(tmp_path / "t.de"))
+    with pytest.raises(DataError) as caught:
+        run.evaluate(files)
+    assert caught.value.problem == f"{files[0]}:2: empty source."
+    assert caught.value.remedy == "Mend the test set: every line of it counts."
+
+
+def test_a_test_set_comes_in_any_format(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("de\ten\nein Hund\ta dog\n")
+    (pair,) = read_test_set([str(tmp_path / "t.tsv")], source="en", target="de")
+    assert (pair.source, pair.target) == ("a dog", "ein Hund")
+
+
+def test_comparison_of_checkpoints(run: Run, trained: Path, test_set: tuple[str, str]) -> None:
+    early = regard.load(f"{trained}@40", threads=1)
+    told: list[tuple[str, int]] = []
+    found = regard.compare(
+        [run, early], test_set, decoding=GREEDY, progress=lambda name, done: told.append((name, done))
+    )
+    assert found.sentences == 12
+    assert [row.system for row in found.rows] == [str(trained), f"{trained}@40"]
+    bleu = [row.scores[0].value for row in found.rows]
+    assert bleu[0] == run.evaluate(test_set, decoding=GREEDY).scores[0].value
+    assert found.rows[1].significance[0].delta == pytest.approx(bleu[1] - bleu[0])
+    assert {row.parameters for row in found.rows} == {run.n_parameters}
+    assert told == [(str(trained), 12), (f"{trained}@40", 12)]
+
+
+def test_an_average_is_made_and_meant(copied: Path) -> None:
+    shutil.rmtree(copied / "checkpoints" / "average-00000120")
+    with pytest.raises(CheckpointError, match=re.escape(f"{copied} has no average.")):
+        regard.load(f"{copied}@average")
+    made = regard.average(copied, last=3)
+    assert made.path.name == "average-00000120"
+    loaded = regard.load(copied, threads=1)
+    assert loaded.checkpoint.path == made.path
+    steps = [
+        checkpoints.load_weights(checkpoints.verify(copied / "checkpoints" / f"step-{step:08d}"))
+        for step in (40, 80, 120)
+    ]
+    name = "encoder.0.self_attention.query.weight"
+    mean = torch.stack([weights[name].double() for weights in steps]).mean(0).float()
+    torch.testing.assert_close(loaded.model.state_dict()[name], mean)
+    regard.average(copied, steps=[40])
+    assert (copied / "checkpoints" / "average-00000040").is_dir()
+
+
+def test_a_run_in_training_is_not_averaged(copied: Path) -> None:
+    with locked(RunFolder(copied)), pytest.raises(LockedError):
+        regard.average(copied, last=2)
+
+
+# the package
+
+
+def test_the_public_names_are_there() -> None:
+    for name in regard.__all__:
+        assert getattr(regard, name) is not None
+        assert name in dir(regard)
+    with pytest.raises(AttributeError, match="module 'regard' has no attribute 'trane'"):
+        regard.trane  # noqa: B018
