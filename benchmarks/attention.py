@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from statistics import median
 
 import torch
-from rounds import options, report, table, tell, threads_of
 from torch import Tensor
 
 from regard import runtime
 from regard.parts import attention, masks
 from regard.parts.masks import Mask
+from rounds import options, report, table, tell, threads_of
 
 HEADS, WIDTH, TOKENS = 4, 32, 4096
 LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from corpora import MULTI30K, Text, find_text, run_config
-from rounds import BUILD, Answer, Contender, options, peak_bytes, report, serve, started, table, take_turns, threads_of
-
 from regard import runtime
 from regard.training.events import Finished, Report
 from regard.training.run import train
+from rounds import BUILD, Answer, Contender, options, peak_bytes, report, serve, started, table, threads_of
 
 FOLDER = BUILD / "memory"
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

@@ -10,10 +10,7 @@ from regard.cli.main import COMMANDS, make_app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LINES = [
-    match.strip()
-    for match in re.findall(r"^    (?:[$] )?(?:.*\| )?(regard [^#\n]*)", README, flags=re.MULTILINE)
-]
+LINES = [match.strip() for match in re.findall(r"^    (?:[$] )?(?:.*\| )?(regard [^#\n]*)", README, flags=re.MULTILINE)]
 
 
 def test_the_readme_shows_commands() -> None:

@@ -29,7 +29,8 @@ from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
-from regard.tasks.translate import Translate, Translation
+from regard.tasks.translate import Translate
+from regard.tasks.translating import Translation
 from regard.training import run as training
 from regard.training.events import Event
 
@@ -165,12 +166,15 @@ def train(
     valid: Sequence[str] = (),
     model: str | nn.Module = "",
     settings: Mapping[str, Any] | None = None,
+    vocabulary: str | Path | None = None,
     watch: Watch = lambda event: None,
 ) -> Run | nn.Module:
     """Train a new run to its end and return it, ready for use.
 
-    `model` is a preset's name or a network of your own (which is returned itself, trained); `settings` are dotted keys
-    of a run file, such as {"training.steps": 400}; `watch` is called with every event.
+    model: a preset's name, or a network of your own (which is returned itself, trained)
+    settings: dotted keys of a run file, such as {"training.steps": 400}
+    vocabulary: another run, whose vocabulary is taken
+    watch: called with every event
     """
     tables: dict[str, Any] = {"task": task, "data": {"train": list(train), "valid": list(valid)}}
     if isinstance(model, str) and model:
@@ -185,7 +189,8 @@ def train(
     own = model if isinstance(model, nn.Module) else None
     if own is not None:
         config = dataclasses.replace(config, model=ModelTable())
-    for event in training.train(config, run, model=own):
+    ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
+    for event in training.train(config, run, model=own, vocabulary=ready):
         watch(event)
     return load(run) if own is None else own.eval()
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from regard import runtime
+from regard.cli import terminal
 from regard.cli.main import main
 
 
@@ -37,8 +39,10 @@ Command = Callable[..., Outcome]
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Callable[..., Outcome]:
-    """Call the command in an empty folder: command("translate", run, stdin=b"…")."""
+    """Call the command in an empty folder, on one core: command("translate", run, stdin=b"…")."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runtime, "cores", lambda: 1)
+    monkeypatch.setattr(terminal, "LINE_EVERY", float("inf"))  # a slow machine says nothing more than a quick one
 
     def call(*arguments: object, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

@@ -1,13 +1,15 @@
 import json
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard.cli.training_view import PeopleView
 from regard.config import read
 from regard.runs.folder import RunFolder
-from regard.training import run as training
+from regard.training.events import Event, Updated
 from regard.training.summary import summarise
 
 
@@ -88,24 +90,20 @@ def test_the_file_of_a_run_repeats_it(command: Any, trained: Path) -> None:
 def test_a_signal_saves_and_says_how_to_go_on(
     command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import signal
+    ordinary = PeopleView.show
 
-    ordinary = training.updates
+    def interrupted(self: PeopleView, event: Event) -> None:
+        ordinary(self, event)
+        if isinstance(event, Updated) and event.update.step == 3:
+            signal.raise_signal(signal.SIGTERM)
 
-    def interrupted(*arguments: Any) -> Any:
-        for update in ordinary(*arguments):
-            if update.step == 3:
-                signal.raise_signal(signal.SIGTERM)
-            yield update
-
-    monkeypatch.setattr(training, "updates", interrupted)
+    monkeypatch.setattr(PeopleView, "show", interrupted)
     outcome = command("train", "translate", "--train", *corpus, "--run", "runs/t", "--steps", 50, *tiny_flags)
     assert outcome.code == 143
     assert outcome.err.splitlines()[-2:] == [
         "Stopped at step 3; the run is saved. Go on with:",
         "  regard resume runs/t",
     ]
-    monkeypatch.undo()
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,10 @@ from regard.data.parallel import Vocabulary
 from regard.data.tokenizers import learn
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.transformer import Transformer, TransformerConfig
+from regard.tasks.pairs import PairExamples, pair_batch
 from regard.tasks.task import Prepared
-from regard.tasks.translate import PairExamples, Translate, Translation, _first_words, _words_of_ids, pair_batch
+from regard.tasks.translate import Translate
+from regard.tasks.translating import Translation, Translator, _first_words, _words_of_ids, cross_attention
 
 GREEDY = DecodingConfig(beam=1)
 BEAM = DecodingConfig(beam=4)
@@ -384,9 +386,10 @@ def test_learned_positions_limit_what_is_read_and_written(run: Run) -> None:
     sizes = {**run.task.sizes(), "d_model": 8, "n_heads": 1, "d_ff": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
     model = Transformer(TransformerConfig(**sizes, positions="learned", max_positions=9), seed=3).eval()
     line = " ".join(["the big old dog"] * 10)
-    (found,) = run.task.translate([model], [line], DecodingConfig(beam=2, min_length=100))
+    translator = Translator(run.task.vocabulary, [model], DecodingConfig(beam=2, min_length=100), max_length=256)
+    (found,) = translator.translate([line])
     assert found.n_parts >= 5
-    assert all(len(run.task.vocabulary.source.encode(part)) <= 8 for part in run.task._fitting(line, model))
+    assert all(len(run.task.vocabulary.source.encode(part)) <= 8 for part in translator._fitting(line))
     assert len(found.candidates[0].tokens) <= 9 * found.n_parts
 
 
@@ -414,7 +417,7 @@ def test_an_ensemble_is_heard_in_all_its_members(run: Run, trained: Path) -> Non
 def test_attention_has_a_row_for_each_written_token_and_the_end(run: Run) -> None:
     source = [*run.task.vocabulary.source.encode("a dog runs"), 2]
     target = run.task.vocabulary.target.encode("läuft Hund")
-    weights = run.task.attention(run.model, source, target)
+    weights = cross_attention(run.model, run.task.vocabulary, source, target)
     assert weights.shape == (len(target) + 1, len(source))
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
     assert weights.min() >= 0

@@ -418,7 +418,7 @@ def test_epochs_and_minutes_end_a_run(make_config: MakeConfig, drive: Drive, tmp
 
 def test_time_saves_too(make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 100_000, 40))  # every look at the clock is 40 seconds later
-    monkeypatch.setattr("regard.training.run.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("regard.training.session.time.monotonic", lambda: float(next(now)))
     config = make_config({"training.save_every_minutes": 1.0, "training.validate_every": 100, "training.steps": 7})
     saved = [event.step for event in of(Saved, drive(train(config, tmp_path / "run")))]
     assert 2 in saved

@@ -1,5 +1,6 @@
 """`regard demo`: the whole road on the built-in corpus, offline: train, score, translate, draw, what next."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from regard.training.summary import summarise
 if TYPE_CHECKING:
     from regard.api import Run
     from regard.config import RunConfig
-    from regard.training.events import Finished
+    from regard.training.events import Event, Finished
 
 SIZES = {"train": 30_000, "valid": 500, "test": 500, "long": 200}
 TABLES: dict[str, Any] = {
@@ -97,12 +98,13 @@ def train(folder: Path, minutes: float) -> "Finished":
     from regard.training import run as training
 
     keep_freed_memory()
-    stages = Stages(unit="pairs")
-    if RunFolder(folder).exists():
-        events = training.resume(folder, progress=stages)
-    else:
-        events = training.train(settings(folder / "corpus", minutes), folder, progress=stages)
-    return follow(events, [PeopleView(stages, advise=False)])
+
+    def start(stages: Stages) -> "Iterator[Event]":
+        if RunFolder(folder).exists():
+            return training.resume(folder, progress=stages)
+        return training.train(settings(folder / "corpus", minutes), folder, progress=stages)
+
+    return follow(start, [PeopleView(advise=False)])
 
 
 def settings(corpus: Path, minutes: float) -> "RunConfig":
@@ -139,13 +141,14 @@ def score(run: "Run", corpus: Path) -> None:
 def draw_attention(run: "Run", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
     from regard.inspection.render import attention_picture, save
+    from regard.tasks.translating import cross_attention
 
     text = "Peter believes that the old woman gave the child a new book."
-    task, vocabulary = run.translation_task, run.translation_task.vocabulary
+    vocabulary = run.translation_task.vocabulary
     source = [*vocabulary.source.encode(text), vocabulary.source.end_id]
     target = vocabulary.target.encode(run.translate([text])[0].text)
     figure = attention_picture(
-        task.attention(run.model, source, target),
+        cross_attention(run.model, vocabulary, source, target),
         [*(vocabulary.source.piece_text(id) for id in source[:-1]), "(end)"],
         [*(vocabulary.target.piece_text(id) for id in target), "(end)"],
         title=text,

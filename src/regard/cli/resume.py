@@ -6,6 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag
+from regard.cli.terminal import busy
+from regard.runs.folder import RunFolder
 
 
 def resume(
@@ -21,11 +23,13 @@ def resume(
     Training goes on from the last whole checkpoint, to the same weights as if it had never stopped. The files that the
     run was trained on must not have changed.
     """
-    from regard.cli.training_view import follow, make_views
-    from regard.runtime import keep_freed_memory
-    from regard.training import run as training
+    RunFolder.open(run)  # a wrong name is told at once, before torch is loaded
+    with busy("starting"):
+        from regard.cli.training_view import follow, make_views
+        from regard.runtime import keep_freed_memory
+        from regard.training import run as training
 
     keep_freed_memory()
-    preparing, views = make_views(Path(run), json=json, tensorboard=tensorboard)
-    finished = follow(training.resume(run, steps=steps, progress=preparing), views)
+    views = make_views(Path(run), json=json, tensorboard=tensorboard)
+    finished = follow(lambda stages: training.resume(run, steps=steps, progress=stages), views)
     return 128 + finished.signal if finished.signal else 0

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from regard.cli.options import whole_numbers
 from regard.cli.run_file import free_folder, settings
-from regard.cli.terminal import Stages, print_facts, print_json, print_table, results, tell
+from regard.cli.terminal import Stages, busy, print_facts, print_json, print_table, results, tell
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
 from regard.runs.folder import RunFolder
@@ -34,7 +34,8 @@ def train(
     `regard train DIR/config.toml` repeats the run. Ctrl-C saves before it stops; `regard resume DIR` goes on.
     """
     where = run or RunOptions()
-    config, vocabulary = settings(what, data or DataOptions(), model or ModelOptions(), learning, where.set)
+    with busy("starting"):
+        config, vocabulary = settings(what, data or DataOptions(), model or ModelOptions(), learning, where.set)
     folder = Path(where.run) if where.run else free_folder(config)
     if where.dry_run:
         return report_only(config, folder, vocabulary=vocabulary, json=where.json)
@@ -52,9 +53,11 @@ def report_only(config: RunConfig, folder: Path, *, vocabulary: Path | None, jso
     from regard.training import run as training
     from regard.training.events import Report
 
-    preparing = Stages(unit="pairs")
-    [report] = training.train(config, folder, vocabulary=vocabulary, dry_run=True, progress=preparing)
-    preparing.close()
+    stages = Stages(unit="pairs")
+    try:
+        [report] = training.train(config, folder, vocabulary=vocabulary, dry_run=True, progress=stages)
+    finally:
+        stages.close()
     assert isinstance(report, Report)
     if json:
         print_json({"event": "report", **event_fields(report)})
@@ -70,8 +73,8 @@ def train_one(config: RunConfig, folder: Path, where: RunOptions, *, vocabulary:
     from regard.training import run as training
 
     keep_freed_memory()
-    preparing, views = make_views(folder, json=where.json, tensorboard=where.tensorboard)
-    return follow(training.train(config, folder, vocabulary=vocabulary, progress=preparing), views)
+    views = make_views(folder, json=where.json, tensorboard=where.tensorboard)
+    return follow(lambda stages: training.train(config, folder, vocabulary=vocabulary, progress=stages), views)
 
 
 def train_seeds(

@@ -71,6 +71,9 @@ class RunOptions:
     ] = ""
     tensorboard: Annotated[bool, Parameter(group=RUN, help="write scalars into DIR/tensorboard")] = False
     dry_run: Annotated[bool, Parameter(group=RUN, help="report what would be trained and how long, then stop")] = False
-    json: Annotated[bool, Parameter(group=RUN, help="one JSON object a line for each event, on standard output")] = (
-        False
-    )
+    json: Annotated[
+        bool,
+        Parameter(
+            group=RUN, help="write a line of JSON for each event: report, updated, validated, saved, noted, finished"
+        ),
+    ] = False

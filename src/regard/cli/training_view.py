@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,22 +38,23 @@ class View(Protocol):
     def close(self) -> None: ...
 
 
-def make_views(run: Path, *, json: bool, tensorboard: bool) -> tuple[Stages, list[View]]:
-    """Return who is told of the preparation and of the events of a run."""
+def make_views(run: Path, *, json: bool, tensorboard: bool) -> list[View]:
+    """Return who is shown the events of a run."""
+    views: list[View] = [JsonView() if json else PeopleView()]
+    return [*views, TensorBoardView(run)] if tensorboard else views
+
+
+def follow(start: Callable[[Stages], Iterable[Event]], views: Sequence[View]) -> Finished:
+    """Start a run, show how it is prepared, then each event to all views; return the last."""
     preparing = Stages(unit="pairs")
-    views: list[View] = [JsonView() if json else PeopleView(preparing)]
-    if tensorboard:
-        views.append(TensorBoardView(run))
-    return preparing, views
-
-
-def follow(events: Iterable[Event], views: Sequence[View]) -> Finished:
-    """Show each event to all views, and return the last."""
+    preparing("starting", 0)
     try:
-        for event in events:
+        for event in start(preparing):
+            preparing.close()
             for view in views:
                 view.show(event)
     finally:
+        preparing.close()
         for view in views:
             view.close()
     assert isinstance(event, Finished)
@@ -66,8 +67,7 @@ class PeopleView:
     `advise`: whether to say at the end what can be done next.
     """
 
-    def __init__(self, preparing: Stages, *, advise: bool = True) -> None:
-        self.preparing = preparing
+    def __init__(self, *, advise: bool = True) -> None:
         self.advise = advise
         self.run = Path()
         self.begun_at = 0
@@ -92,13 +92,11 @@ class PeopleView:
                 pass  # happens often, and is what everybody expects
 
     def close(self) -> None:
-        self.preparing.close()
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
     def _report(self, report: Report) -> None:
-        self.preparing.close()
         self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
         print_facts(report_rows(report), people())
         tell()

@@ -20,7 +20,8 @@ def stop_wishes() -> Iterator[Wish]:
     if threading.current_thread() is not threading.main_thread():
         yield wish  # only the main thread may set handlers; elsewhere the caller stops by not asking for more
         return
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # None stands for a handler that was not set from Python, and cannot be put back.
+    previous = {number: signal.getsignal(number) or signal.SIG_DFL for number in (signal.SIGINT, signal.SIGTERM)}
 
     def remember(number: int, frame: FrameType | None) -> None:
         wish.signal = number

@@ -1,0 +1,292 @@
+"""One process's part in a run: it trains to the end or to a signal, and decides when to validate, save and stop."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard import runtime
+from regard.config import RunConfig
+from regard.errors import CheckpointError
+from regard.runs import averaging, checkpoints, metrics, names, selection
+from regard.runs.checkpoints import Checkpoint
+from regard.runs.disk import write_atomically
+from regard.runs.folder import RunFolder
+from regard.runs.metrics import Metrics
+from regard.runs.tensors import count_bytes
+from regard.tasks.task import Prepared, Validation
+from regard.training.averages import MovingAverage
+from regard.training.card import model_card
+from regard.training.ending import reason_to_end
+from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
+from regard.training.loop import Learner, Place, Update, gradients, updates
+from regard.training.optimizer import Optimizer
+from regard.training.signals import Wish, stop_wishes
+
+
+@dataclass
+class Standing:
+    """What a checkpoint keeps beside tensors: where the run stands and how it has done."""
+
+    place: Place = field(default_factory=Place)
+    seconds: float = 0.0
+    best: dict[str, Any] = field(default_factory=dict)  # step, loss and scores of the best validation
+    validation: dict[str, Any] | None = None  # of this very step
+    validated: list[int] = field(default_factory=list)  # the steps of all validations
+    worse: int = 0  # validations in a row without a better loss
+
+    def as_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Standing":
+        return cls(**{**state, "place": Place(**state["place"])})
+
+
+class Session:
+    """One process's part in a run."""
+
+    def __init__(
+        self, run: RunFolder, config: RunConfig, prepared: Prepared, model: nn.Module, machine: runtime.Machine
+    ) -> None:
+        self.run = run
+        self.config = config
+        self.prepared = prepared
+        self.standing = Standing()
+        self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
+        self.learner = Learner(
+            model=model,
+            task=prepared.task,
+            examples=prepared.train,
+            optimizer=Optimizer(model, config.training),
+            average=MovingAverage(model, config.training.ema) if config.training.ema else None,
+            config=config.training,
+            machine=machine,
+            seed=config.seed,
+            total=self._total_steps(),
+        )
+        if config.runtime.compile:
+            compile_layers(model)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take up where a checkpoint was written."""
+        threads = checkpoint.facts.get("threads")
+        if threads:
+            torch.set_num_threads(threads)
+        try:
+            self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"{checkpoint.path} does not fit the model of {self.run.config_file}: {error}.",
+                "Put back the config that the run began with.",
+            ) from None
+        self.learner.optimizer.restore(checkpoints.load_optimizer(checkpoint))
+        if self.learner.average is not None:
+            self.learner.average.restore(checkpoints.load_weights(checkpoint, which="ema"))
+        self.standing = Standing.from_json(checkpoints.load_state(checkpoint))
+        selection.drop_after(self.run, step=checkpoint.step)
+        metrics.cut(self.run, step=checkpoint.step)
+
+    def report(self) -> Report:
+        """Say what is known before the next step, the time of a step measured."""
+        model = self.learner.model
+        n_parameters = sum(parameter.numel() for parameter in model.parameters())
+        copies = 4 if self.learner.average is not None else 3  # weights, two moments, the moving average
+        return Report(
+            run=self.run.path,
+            config=self.config,
+            machine=self.learner.machine,
+            facts=self.prepared.facts,
+            n_parameters=n_parameters,
+            total_steps=self.learner.total,
+            seconds_a_step=self._time_a_step(),
+            checkpoint_bytes=copies * count_bytes(model.state_dict()),
+            step=self.standing.place.step,
+            seconds=self.standing.seconds,
+        )
+
+    def go(self) -> Iterator[Event]:
+        """Train to the end, or to a signal."""
+        yield self.report()
+        with Metrics(self.run) as log, stop_wishes() as wish:
+            reason = self._reason_to_stop(wish)
+            if self._validation_is_missing(reason) and not wish.signal:
+                yield from self._validate(log)
+                yield self._save(log)
+                reason = self._reason_to_stop(wish)
+            if not reason:
+                reason = yield from self._train(log, wish)
+            if not wish.signal:
+                yield from self._average(log)
+        self._write_card()
+        standing = self.standing
+        yield Finished(
+            reason=reason, step=standing.place.step, seconds=standing.seconds, best=standing.best, signal=wish.signal
+        )
+
+    def _train(self, log: Metrics, wish: Wish) -> Generator[Event, None, str]:
+        """Make updates, with validations and saves between them, until there is a reason to stop; return it."""
+        saved = time.monotonic()
+        self.learner.model.train()
+        for update in updates(self.learner, self.standing.place):
+            self.standing.validation = None
+            self.standing.seconds += update.seconds
+            log.append({"kind": "train", **_record(update)})
+            yield Updated(update=update, total_steps=self.learner.total)
+            reason = self._reason_to_stop(wish)
+            validate = not wish.signal and (self._validation_is_due() or bool(reason))
+            if validate:
+                yield from self._validate(log)
+                reason = reason or self._reason_to_stop(wish)  # its loss may end the patience
+            if validate or reason or self._save_is_due(time.monotonic() - saved):
+                yield self._save(log)
+                saved = time.monotonic()
+            if reason:
+                return reason
+        raise AssertionError("updates never end by themselves")
+
+    def _total_steps(self) -> int:
+        """The number of the last update, 0 if nobody knows: the schedule's end."""
+        training = self.config.training
+        ends = [training.steps, training.epochs * self.steps_an_epoch]
+        return min((end for end in ends if end), default=0)
+
+    def _validation_is_due(self) -> bool:
+        step = self.standing.place.step
+        every = self.config.training.validate_every or max(200, self.steps_an_epoch)
+        return step > 0 and step % every == 0
+
+    def _validation_is_missing(self, reason: str) -> bool:
+        """A signal can come between an update and its validation, which the next process then makes up for."""
+        step = self.standing.place.step
+        return step > 0 and step not in self.standing.validated and (self._validation_is_due() or bool(reason))
+
+    def _save_is_due(self, seconds: float) -> bool:
+        training = self.config.training
+        by_steps = training.save_every_steps and self.standing.place.step % training.save_every_steps == 0
+        by_time = training.save_every_minutes and seconds >= 60 * training.save_every_minutes
+        return bool(by_steps or by_time)
+
+    def _reason_to_stop(self, wish: Wish) -> str:
+        if wish.signal:
+            return "stopped by a signal"
+        standing = self.standing
+        return reason_to_end(
+            self.config.training,
+            step=standing.place.step,
+            epoch=standing.place.epoch,
+            seconds=standing.seconds,
+            worse=standing.worse,
+        )
+
+    def _validate(self, log: Metrics) -> Iterator[Event]:
+        standing = self.standing
+        with self.learner.average.in_place() if self.learner.average is not None else nullcontext():
+            validation = self._score()
+        record = {"step": standing.place.step, "loss": validation.loss, **validation.scores}
+        best = validation.loss < standing.best.get("loss", math.inf)
+        standing.validation = record
+        standing.validated.append(standing.place.step)
+        standing.worse = 0 if best else standing.worse + 1
+        if best:
+            standing.best = record
+        log.append({"kind": "valid", "epoch": standing.place.epoch, **record})
+        yield Validated(step=standing.place.step, validation=validation, best=best)
+
+    def _score(self) -> Validation:
+        model = self.learner.model
+        model.eval()
+        decoded = self.config.training.validate_decoded
+        validation = self.prepared.task.validate(model, self.prepared.valid, self.config.decoding, n_decoded=decoded)
+        model.train()
+        return validation
+
+    def _save(self, log: Metrics) -> Saved:
+        """Write a checkpoint, and drop old ones once it is on the disk."""
+        log.sync()
+        standing, training = self.standing, self.config.training
+        checkpoint = checkpoints.write(
+            self.run,
+            step=standing.place.step,
+            model=self.learner.model.state_dict(),
+            optimizer=self.learner.optimizer.state(),
+            ema=None if self.learner.average is None else self.learner.average.average,
+            state=standing.as_json(),
+            facts={**runtime.facts(), "data": dict(self.prepared.hashes)},
+        )
+        selection.prune(
+            self.run, keep=training.keep, protect=standing.validated[-training.average :] if training.average else ()
+        )
+        return Saved(step=checkpoint.step, path=checkpoint.path)
+
+    def _average(self, log: Metrics) -> Iterator[Event]:
+        """At the end of a run, average the weights of its last validations and score the result."""
+        wanted = self.standing.validated[-self.config.training.average :] if self.config.training.average else []
+        steps = [step for step in wanted if step in names.find(self.run)]
+        scored = self._scored_average()
+        if scored or len(steps) < 2:
+            self.standing.best = scored or self.standing.best
+            return
+        checkpoint = averaging.average(self.run, steps=steps)
+        self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
+        validation = self._score()
+        record = {"step": self.standing.place.step, "loss": validation.loss, **validation.scores}
+        log.append({"kind": "average", "steps": steps, **record})
+        best = validation.loss < self.standing.best.get("loss", math.inf)
+        self.standing.best = record  # the average is what the run's plain name means
+        yield Noted(text=f"The average of {len(steps)} checkpoints is in {checkpoint.path.name}.")
+        yield Validated(step=self.standing.place.step, validation=validation, best=best)
+
+    def _scored_average(self) -> dict[str, Any]:
+        """The scores of this step's average, if an earlier process lived until they were written down."""
+        for record in metrics.read(self.run):
+            if record["kind"] == "average" and record["step"] == self.standing.place.step:
+                return {key: value for key, value in record.items() if key not in ("kind", "steps")}
+        return {}
+
+    def _write_card(self) -> None:
+        n_parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
+        card = model_card(
+            self.run.path.name,
+            self.config,
+            facts=self.prepared.facts,
+            best=self.standing.best,
+            n_parameters=n_parameters,
+        )
+        write_atomically(self.run.card_file, card.encode())
+
+    def _time_a_step(self) -> float:
+        """Time the gradients of two updates that are thrown away; the first one warms up."""
+        kept = [buffer.clone() for buffer in self.learner.model.buffers()]  # a batch norm counts every batch
+        order = self.prepared.train.order(0)
+        middle = order[len(order) // 2 :][: self.config.training.accumulate]
+        self.learner.model.train()
+        for _ in range(2):
+            began = time.perf_counter()
+            gradients(self.learner, middle, step=0)
+            seconds = time.perf_counter() - began
+        self.learner.optimizer.zero()
+        for buffer, before in zip(self.learner.model.buffers(), kept, strict=True):
+            buffer.copy_(before)
+        return seconds
+
+
+def compile_layers(model: nn.Module) -> None:
+    """Compile the layers of a model's stacks: one compilation serves all that are alike, whoever calls them."""
+    for stack in model.modules():
+        if isinstance(stack, nn.ModuleList):
+            for layer in stack:
+                layer.compile(dynamic=True)
+
+
+def _record(update: Update) -> dict[str, Any]:
+    """What metrics.jsonl keeps of an update."""
+    record = dataclasses.asdict(update)
+    record.pop("epoch_ended")
+    return {**record, "tokens_per_second": round(update.weight / update.seconds, 1)}
