@@ -211,6 +211,7 @@ def test_what_was_left_out_is_told(prepare: Callable[..., Prepared], tmp_path: P
     assert [text for label, text in facts if label == "left out"] == [
         f"1 bad pairs: 1 empty source; first {files[0]}:5",
         f"1 pairs too long, first {files[0]}:7",
+        "2 validation pairs, bad or too long",
     ]
     assert dict(facts)["validation"] == "298 pairs"
 
@@ -490,3 +491,14 @@ def test_a_loaded_task_is_the_saved_one(run: Run, tmp_path: Path) -> None:
 def test_a_run_without_its_vocabulary_says_what_is_missing(run: Run, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'source.json'}: there is no such file.")):
         Translate.load(run.config, tmp_path)
+
+
+def test_validation_pairs_that_are_left_out_are_told(
+    prepare: Callable[..., Prepared], corpus: tuple[str, str], tmp_path: Path
+) -> None:
+    for side, file in zip(("en", "de"), corpus, strict=True):
+        lines = Path(file).read_text().splitlines() * 3
+        lines[1] = "" if side == "de" else lines[1]
+        (tmp_path / f"valid.{side}").write_text("\n".join(lines) + "\n")
+    prepared = prepare({"data.valid": [str(tmp_path / "valid.en"), str(tmp_path / "valid.de")]})
+    assert ("left out", "1 validation pairs, bad or too long") in prepared.facts

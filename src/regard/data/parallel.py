@@ -118,19 +118,22 @@ def screen_all(data: DataConfig, progress: Progress) -> ScreeningReport:
     return screening.report
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Pairs:
-    """The good pairs of some files, to be iterated as often as needed."""
+    """The good pairs of some files, to be iterated as often as needed; `n_bad` is known after the first time."""
 
     data: DataConfig
     files: tuple[str, ...]
     keep: Callable[[str], bool]
+    n_bad: int = 0
 
     def __iter__(self) -> Iterator[Pair]:
         pairs = read_pairs(self.files, source=self.data.source, target=self.data.target)
-        for pair in screen(pairs, max_ratio=self.data.max_ratio, on_bad=self.data.on_bad):
+        screening = screen(pairs, max_ratio=self.data.max_ratio, on_bad=self.data.on_bad)
+        for pair in screening:
             if self.keep(pair.source):
                 yield pair
+        self.n_bad = screening.report.n_bad
 
     def texts(self, *, source: bool, target: bool) -> Iterator[str]:
         """Yield the sentences of one side or both."""
@@ -198,7 +201,7 @@ def _encode(
             writer.append(source=source, target=target, file=files[pair.file], line=pair.line, **text)
         done += len(chunk)
         progress("encoding", done)
-    return {"n_long": n_long, "first_long": first_long}
+    return {"n_bad": pairs.n_bad, "n_long": n_long, "first_long": first_long}
 
 
 def _refuse_too_many_long(corpus: Corpus, data: DataConfig) -> None:

@@ -112,6 +112,9 @@ def pair_facts(data: ParallelData, train: PairExamples) -> tuple[tuple[str, str]
     if data.train.facts["n_long"]:
         file, line = data.train.facts["first_long"]
         facts.append(("left out", f"{data.train.facts['n_long']:,} pairs too long, first {train.files[file]}:{line}"))
+    n_unused = data.valid.facts["n_long"] + (0 if data.n_held_out else data.valid.facts["n_bad"])
+    if n_unused:
+        facts.append(("left out", f"{n_unused:,} validation pairs, bad or too long"))
     if not vocabulary.target.lossless:
         facts.append(("lost", vocabulary.target.loss))
     return tuple(facts)
