@@ -66,7 +66,8 @@ def test_without_a_number_of_threads_every_core_is_used() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell which cores are allowed")
-def test_cores_are_those_this_process_may_use() -> None:
+def test_cores_are_those_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(before)})
@@ -153,3 +154,10 @@ def test_facts_name_what_the_last_bits_depend_on() -> None:
     assert facts["torch"] == torch.__version__
     assert facts["python"] == platform.python_version()
     assert facts["processor"]
+
+
+def test_cores_heeds_what_openmp_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert runtime.cores() == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    assert 1 <= runtime.cores() <= (os.cpu_count() or 1)

@@ -52,7 +52,10 @@ def prepare(config: RuntimeConfig) -> Machine:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return how many cores this process may use: what OMP_NUM_THREADS says, else what the system grants."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdigit() and int(asked):
+        return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -172,7 +172,7 @@ def test_pairs_of_too_many_tokens_are_left_out_and_counted(prepare: Prepare, tmp
     pairs[9] = ("a dog " * 4, "Hund " * 35)
     files = write_pairs(tmp_path, pairs)
     data = prepare(train=files, valid=files, max_length=30)
-    assert data.train.facts == {"n_long": 2, "first_long": [0, 8]}
+    assert data.train.facts == {"n_bad": 0, "n_long": 2, "first_long": [0, 8]}
     assert len(data.train) == 298
 
 

@@ -494,3 +494,10 @@ def test_facts_of_the_machine_are_in_the_manifest(finished: tuple[Path, list[Eve
     path, _ = finished
     checkpoint, _ = selection.newest_good(RunFolder(path))
     assert {**runtime.facts(), "threads": 1}.items() <= dict(checkpoint.facts).items()
+
+
+def test_a_run_cannot_be_shortened(finished: tuple[Path, list[Event]]) -> None:
+    path, _ = finished
+    with pytest.raises(UsageError) as caught:
+        next(resume(path, steps=3))
+    assert str(caught.value) == f"{path} has made 6 updates already, more than 3.\nGive a larger --steps."

@@ -13,7 +13,7 @@ from torch import nn
 from regard import runtime
 from regard.config import RunConfig, read, to_toml
 from regard.data.checks import content_hash
-from regard.errors import ConfigError, DataError, RunError
+from regard.errors import ConfigError, DataError, RunError, UsageError
 from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import checkpoints, metrics, names, selection
 from regard.runs.disk import write_atomically
@@ -81,6 +81,9 @@ def resume(
     if steps is not None:
         config = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
     check(config)
+    done = max(names.find(run), default=0)
+    if steps is not None and steps < done:
+        raise UsageError(f"{run} has made {done:,} updates already, more than {steps:,}.", "Give a larger --steps.")
     with locked(run):
         checkpoints.clean(run)
         refuse_changed_data(run)
