@@ -179,7 +179,7 @@ def compare(text: Text, load: Load, *, threads: int, arguments: argparse.Namespa
             [shown, f"{per_second:.1f}", f"{ratios['together']:.2f}", f"{1000 * each:.0f} ms", f"{ratios['alone']:.2f}"]
         )
     lines = [
-        f"Beam {BEAM} on {text.name}, {threads} threads, medians of {n_rounds} rounds. ratio: this one's time over regard's.",
+        f"Beam {BEAM} on {text.name}, {threads} threads, medians of {n_rounds} rounds. ratio: its time over regard's.",
         f"The networks' logits differ by at most {differ_by:.0e}; {agreement['told']}",
         "",
         table(["", f"{len(load.sentences):,} by {BATCH}: sentences/s", "ratio", "one alone", "ratio"], rows),

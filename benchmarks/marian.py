@@ -1,6 +1,6 @@
 """Marian's class of the transformers package with our sizes and our weights: the peer of training.py and decoding.py.
 
-Marian is post-norm with sinusoids; so only a post-norm model of ours, with one matrix for all embeddings, has an equal there.
+Marian is post-norm with sinusoids; so only a post-norm model of ours with one matrix for all embeddings has an equal there.
 """
 
 import re

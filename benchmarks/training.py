@@ -1,6 +1,6 @@
 """Training tokens/s and peak memory of transformer-tiny: ours against the same network in two other libraries.
 
-regard           our loop as `regard train` runs it: batches made on the way, seeded dropout, the loss in chunks, the gradient
+regard           our loop as `regard train` runs it: batches made on the way, seeded dropout, the loss in chunks, gradient
                  clipped, AdamW, the allocator that keeps freed memory
 nn.Transformer   torch's own module, pre-norm as ours
 Marian           the class of the transformers package, which knows only post-norm

@@ -15,11 +15,10 @@ from regard.errors import UsageError
 
 @pytest.fixture(autouse=True)
 def _same_process_afterwards() -> Iterator[None]:
-    """`prepare` sets the process up: the threads, and denormal numbers flushed to zero."""
+    """`prepare` sets the threads of the whole process."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(False)
 
 
 def complaint(**choices: str) -> str:
@@ -56,8 +55,6 @@ def test_prepare_sets_the_process_up() -> None:
     machine = runtime.prepare(RuntimeConfig(device="cpu", threads=1))
     assert (machine.device, machine.precision, machine.threads) == (torch.device("cpu"), "fp32", 1)
     assert torch.get_num_threads() == 1
-    denormal = torch.tensor([1e-40])
-    assert float(denormal * 0.5) == 0.0
 
 
 def test_without_a_number_of_threads_every_core_is_used() -> None:
@@ -161,3 +158,10 @@ def test_cores_heeds_what_openmp_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     assert runtime.cores() == 7
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     assert 1 <= runtime.cores() <= (os.cpu_count() or 1)
+
+
+def test_denormals_are_zero_inside_the_block_only() -> None:
+    tiny = torch.tensor([1e-38])
+    with runtime.denormals_as_zero():
+        assert (tiny / 10).item() == 0
+    assert (tiny / 10).item() > 0

@@ -45,10 +45,21 @@ def prepare(config: RuntimeConfig) -> Machine:
     device = _choose_device(config.device)
     threads = config.threads or cores()
     torch.set_num_threads(threads)
-    if device.type == "cpu":
-        # Adam's averages of rare tokens decay into denormal numbers, which are many times slower to add.
-        torch.set_flush_denormal(True)
     return Machine(device=device, precision=_choose_precision(config.precision, device), threads=threads)
+
+
+@contextlib.contextmanager
+def denormals_as_zero() -> Iterator[None]:
+    """Let the processor take denormal numbers for zero inside the block.
+
+    Adam's averages of rare tokens decay into such numbers, which are many times slower to add. Threads inherit this when
+    they are made: enter the block before the first computation.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def cores() -> int:

@@ -41,28 +41,29 @@ def train(
     """
     check(config)
     config = with_absolute_paths(config)
-    machine = runtime.prepare(config.runtime)
-    config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
-    run = RunFolder.new(path)
-    if model is None:
-        check_model(config.model, origin="model")
-    prepared = find_task(config.task).prepare(config, vocabulary=vocabulary, progress=progress)
-    if model is None:
-        sizes = model_config(config.model, origin="model", **prepared.task.sizes())
-        config = dataclasses.replace(config, model=resolved(config.model, sizes))
-        model = build_model(sizes, seed=config.seed)
-    prepared.task.initialise(model)
-    session = Session(run, config, prepared, model.to(machine.device), machine)
-    if dry_run:
-        yield session.report()
-        return
-    # Only now, so that files that cannot be used leave no folder behind.
-    with locked(RunFolder.create(path)):
-        prepared.task.save(run.vocabulary)
-        run.write_task({"task": config.task, "files": dict(prepared.hashes)})
-        # The config comes last: with it the folder is a run.
-        write_atomically(run.config_file, to_toml(config).encode())
-        yield from session.go()
+    with runtime.denormals_as_zero():
+        machine = runtime.prepare(config.runtime)
+        config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
+        run = RunFolder.new(path)
+        if model is None:
+            check_model(config.model, origin="model")
+        prepared = find_task(config.task).prepare(config, vocabulary=vocabulary, progress=progress)
+        if model is None:
+            sizes = model_config(config.model, origin="model", **prepared.task.sizes())
+            config = dataclasses.replace(config, model=resolved(config.model, sizes))
+            model = build_model(sizes, seed=config.seed)
+        prepared.task.initialise(model)
+        session = Session(run, config, prepared, model.to(machine.device), machine)
+        if dry_run:
+            yield session.report()
+            return
+        # Only now, so that files that cannot be used leave no folder behind.
+        with locked(RunFolder.create(path)):
+            prepared.task.save(run.vocabulary)
+            run.write_task({"task": config.task, "files": dict(prepared.hashes)})
+            # The config comes last: with it the folder is a run.
+            write_atomically(run.config_file, to_toml(config).encode())
+            yield from session.go()
 
 
 def resume(
@@ -84,7 +85,7 @@ def resume(
     done = max(names.find(run), default=0)
     if steps is not None and steps < done:
         raise UsageError(f"{run} has made {done:,} updates already, more than {steps:,}.", "Give a larger --steps.")
-    with locked(run):
+    with locked(run), runtime.denormals_as_zero():
         checkpoints.clean(run)
         refuse_changed_data(run)
         # A number of threads is part of the last bits of every sum: the run keeps its own.
