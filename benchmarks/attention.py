@@ -1,63 +1,73 @@
-"""Where the fused attention kernel overtakes the plain formula on this CPU: by the number of keys, forward and backward.
+"""Where the fused attention kernel overtakes the plain formula on this CPU, and where it does not.
 
-`regard.parts.attention.SHORT` is set by this: up to so many keys `attend` computes the formula. Shapes are those of
-training transformer-tiny: 4 heads of 32 features, as many sentences as 4,096 tokens hold.
+`regard.parts.attention` computes the formula up to SHORT keys, unless the queries hold no more than FEW numbers. Both are
+set by this. Training: forward and backward, as many sentences as 4,096 tokens hold, by the number of keys. Decoding with
+beam 5: forward alone, 5 queries a sentence and 20 keys, by the number of sentences. 4 heads of 32 features.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
 import torch
+from benchmarks.rounds import options, report, table, tell, threads_of
 from torch import Tensor
 
 from regard import runtime
 from regard.parts import attention, masks
 from regard.parts.masks import Mask
-from rounds import options, report, table, tell, threads_of
 
 HEADS, WIDTH, TOKENS = 4, 32, 4096
 LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+SENTENCES = (1, 2, 4, 8, 16, 32, 64)
+BEAM, KEYS = 5, 20
 FORMULA, FUSED = "formula", "fused"
-_SHORT = {FORMULA: 10**9, FUSED: 0}  # what SHORT must be for `attend` to take this way
+_SETTINGS = {FORMULA: (10**9, 0), FUSED: (0, 0)}  # what SHORT and FEW must be for `attend` to take this way
 
 
 @dataclass(frozen=True)
 class Case:
-    """Queries, keys and values of one shape, their mask, and the gradient of the output."""
+    """Queries, keys and values of one shape, their mask, and the gradient of the output where there is training."""
 
+    name: str
     tensors: tuple[Tensor, Tensor, Tensor]
     mask: Mask
-    gradient: Tensor
+    gradient: Tensor | None
 
     def run(self, way: str) -> None:
-        """Go forward and backward by one of the two ways."""
-        attention.SHORT = _SHORT[way]
-        output = attention.attend(*self.tensors, self.mask, scale=WIDTH**-0.5)
-        torch.autograd.grad(output, self.tensors, self.gradient)
+        """Go forward, and backward, by one of the two ways."""
+        attention.SHORT, attention.FEW = _SETTINGS[way]
+        with torch.inference_mode(self.gradient is None):
+            output = attention.attend(*self.tensors, self.mask, scale=WIDTH**-0.5)
+        if self.gradient is not None:
+            torch.autograd.grad(output, self.tensors, self.gradient)
+
+    def taken(self, short: int, few: int) -> str:
+        """The way that `attend` takes by itself."""
+        query, key, _ = self.tensors
+        return FORMULA if key.shape[2] <= short and query.numel() > few else FUSED
 
 
 def main() -> None:
-    arguments = options("Formula against fused kernel.", rounds=15).parse_args()
+    arguments = options("Formula against fused kernel.", rounds=25).parse_args()
     runtime.keep_freed_memory()
     torch.set_num_threads(threads_of(arguments))
-    lengths, n_rounds = ((16, 128), 2) if arguments.quick else (LENGTHS, arguments.rounds)
-    ours = attention.SHORT
-    rows, results, cases = [], [], {"padded": padded_case, "causal": causal_case}
-    for kind, make in cases.items():
-        for length in lengths:
-            seconds = measure(make(length), n_rounds)
-            formula, fused = (1000 * median(seconds[way]) for way in (FORMULA, FUSED))
-            taken = FORMULA if length <= ours else FUSED
-            rows.append(
-                [f"{kind}, {length} keys", f"{formula:.2f} ms", f"{fused:.2f} ms", f"{fused / formula:.2f}", taken]
-            )
-            results.append({"mask": kind, "keys": length, "formula_ms": formula, "fused_ms": fused, "taken": taken})
-            tell(f"{kind}, {length} keys")
-    text = table(["", "formula", "fused", "fused / formula", f"taken (SHORT = {ours})"], rows)
-    title = f"Attention forward and backward, {TOKENS:,} tokens, {torch.get_num_threads()} threads, {n_rounds} rounds"
-    report("attention", f"{title}\n\n{text}", {"short": ours, "cases": results}, quick=arguments.quick)
+    torch.manual_seed(1)
+    own = attention.SHORT, attention.FEW
+    n_rounds = 2 if arguments.quick else arguments.rounds
+    rows, results = [], []
+    for case in cases(quick=arguments.quick):
+        tell(case.name)
+        seconds = measure(case, n_rounds)
+        formula, fused = (1000 * median(seconds[way]) for way in (FORMULA, FUSED))
+        taken = case.taken(*own)
+        rows.append([case.name, f"{formula:.3f} ms", f"{fused:.3f} ms", f"{fused / formula:.2f}", taken])
+        results.append({"case": case.name, "formula_ms": formula, "fused_ms": fused, "taken": taken})
+    title = f"Attention; SHORT = {own[0]}, FEW = {own[1]:,}; {torch.get_num_threads()} threads, {n_rounds} rounds"
+    text = table(["", "formula", "fused", "fused / formula", "taken"], rows)
+    found = {"short": own[0], "few": own[1], "threads": torch.get_num_threads(), "cases": results}
+    report("attention", f"{title}\n\n{text}", found, quick=arguments.quick)
 
 
 def measure(case: Case, n_rounds: int) -> dict[str, list[float]]:
@@ -72,23 +82,28 @@ def measure(case: Case, n_rounds: int) -> dict[str, list[float]]:
     return seconds
 
 
-def padded_case(length: int) -> Case:
-    """An encoder's self-attention: sentences of the length, or a tenth shorter."""
-    n_sentences = TOKENS // length
-    lengths = torch.randint(max(1, length - length // 10), length + 1, (n_sentences,))
-    return _case(length, masks.padding(lengths, length))
+def cases(*, quick: bool) -> Iterator[Case]:
+    """An encoder's self-attention with its padding, a decoder's, and cross-attention while decoding."""
+    for length in (16, 128) if quick else LENGTHS:
+        n = TOKENS // length
+        lengths = torch.randint(length - length // 10, length + 1, (n,))
+        yield _training_case(f"training, padded, {length} keys", n, length, masks.padding(lengths, length))
+    for length in (16, 128) if quick else LENGTHS:
+        yield _training_case(f"training, causal, {length} keys", TOKENS // length, length, Mask(causal=True))
+    for n in (1, 64) if quick else SENTENCES:
+        query, key, value = (_heads(n, length) for length in (BEAM, KEYS, KEYS))
+        mask = masks.padding(torch.randint(KEYS - 2, KEYS + 1, (n,)), KEYS)
+        yield Case(f"decoding, {n} at a time", (query, key.contiguous(), value.contiguous()), mask, None)
 
 
-def causal_case(length: int) -> Case:
-    """A decoder's self-attention."""
-    return _case(length, Mask(causal=True))
+def _training_case(name: str, n: int, length: int, mask: Mask) -> Case:
+    query, key, value, gradient = (_heads(n, length) for _ in range(4))
+    return Case(name, (query.requires_grad_(), key.requires_grad_(), value.requires_grad_()), mask, gradient)
 
 
-def _case(length: int, mask: Mask) -> Case:
-    # As the projections leave them: (B, T, H, K), seen as (B, H, T, K).
-    shape = (TOKENS // length, length, HEADS, WIDTH)
-    make: Callable[[], Tensor] = lambda: torch.randn(shape, requires_grad=True).transpose(1, 2)  # noqa: E731
-    return Case((make(), make(), make()), mask, torch.randn(shape).transpose(1, 2))
+def _heads(n: int, length: int) -> Tensor:
+    """(B, T, H, K) as projections leave it, seen as (B, H, T, K)."""
+    return torch.randn(n, length, HEADS, WIDTH).transpose(1, 2)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rounds import BUILD, REPOSITORY, tell
+
 from regard.config import RunConfig, from_tables
 from regard.data.grammar import corpus
-from rounds import BUILD, REPOSITORY, tell
 
 MULTI30K = REPOSITORY.parent / "shared" / "data" / "multi30k"
 SIZES = {"train": 29_000, "valid": 1_014, "test": 1_000}
@@ -39,7 +40,7 @@ def find_text(folder: Path) -> Text:
 
 def run_config(text: Text, *, threads: int, **tables: dict[str, Any]) -> RunConfig:
     """A run of `transformer-tiny` as Multi30k's recipe has it; `tables` are further ones of the run file."""
-    given = {
+    given: dict[str, dict[str, Any]] = {
         "data": {"train": list(text.train), "valid": list(text.valid)},
         "tokenizer": {"vocab_size": 8000},
         "model": {"preset": "transformer-tiny"},

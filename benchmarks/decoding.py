@@ -18,15 +18,29 @@ from statistics import median
 from typing import Any
 
 import torch
+from benchmarks.corpora import MULTI30K, Text, find_text, run_config
+from benchmarks.rounds import (
+    BUILD,
+    Answer,
+    Contender,
+    options,
+    ratio,
+    report,
+    serve,
+    started,
+    table,
+    take_turns,
+    tell,
+    threads_of,
+)
 
 import regard
-from corpora import MULTI30K, Text, find_text, run_config
 from regard import runtime
 from regard.api import Run
 from regard.config import DecodingConfig
+from regard.models.transformer import Transformer
 from regard.training.events import Updated, Validated
 from regard.training.run import train
-from rounds import BUILD, Answer, Contender, options, ratio, report, serve, started, table, take_turns, tell, threads_of
 
 BEAM, BATCH, LONGEST = 5, 64, 100
 NAMES = {"regard": "regard", "generate": "generate", "generate+": "generate, our allocator"}
@@ -81,14 +95,15 @@ def serve_regard(run: str, load: Load, *, threads: int) -> None:
 
 def serve_generate(run: str, load: Load, *, threads: int, keep_memory: bool) -> None:
     """Translate as users of transformers do."""
-    from marian import marian_logits, to_marian
+    from benchmarks.marian import marian_logits, to_marian
 
     if keep_memory:
         runtime.keep_freed_memory()
     ours = regard.load(run, device="cpu", threads=threads)
+    assert isinstance(ours.model, Transformer)
     target = ours.task.vocabulary.target
     ids = {"pad_id": target.pad_id, "start_id": target.start_id, "end_id": target.end_id}
-    network = to_marian(ours.model, **ids)
+    network: Any = to_marian(ours.model, **ids)
     encoded = encode(ours, load.sentences)
     source, lengths = pad(sorted(encoded, key=len)[-8:])
     begun = torch.tensor([[target.start_id, 40, 50, 60]]).expand(len(source), -1)
@@ -152,7 +167,7 @@ def compare(text: Text, load: Load, *, threads: int, arguments: argparse.Namespa
     n_rounds = 1 if arguments.quick else arguments.rounds
     flags = ["--threads", str(threads), "--data", str(arguments.data), "--run", run, *["--quick"] * arguments.quick]
     environment = {"OMP_NUM_THREADS": str(threads)}
-    contenders = [Contender(name, __file__, ["--contender", name, *flags], environment) for name in NAMES]
+    contenders = [Contender(name, "benchmarks.decoding", ["--contender", name, *flags], environment) for name in NAMES]
     with started(contenders) as children:
         together = take_turns(children, "together", rounds=n_rounds)
         alone = take_turns(children, "alone", rounds=n_rounds)

@@ -5,6 +5,7 @@ Marian is post-norm with sinusoids; so only a post-norm model of ours with one m
 
 import re
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,11 +26,11 @@ _RENAMED = (
     (r"\.feed_forward_residual\.norm\.", ".final_layer_norm."),
     (r"\.self_attention\.", ".self_attn."),
     (r"\.cross_attention\.", ".encoder_attn."),
-    (r"_attn\.(query|key|value|output)\.", lambda found: f"_attn.{_PROJECTIONS[found[1]]}."),
+    (r"_attn\.(q|k|v)[a-z]+\.", r"_attn.\1_proj."),
+    (r"_attn\.output\.", "_attn.out_proj."),
     (r"\.feed_forward\.up\.", ".fc1."),
     (r"\.feed_forward\.down\.", ".fc2."),
 )
-_PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 
 
 def marian_network(
@@ -37,7 +38,7 @@ def marian_network(
 ) -> MarianMTModel:
     """Build a Marian network of the sizes and dropout rates of `config`, with first weights of its own."""
     sides = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
-    sizes: dict[str, int] = {}
+    sizes: dict[str, Any] = {}
     for side, n_layers in sides.items():
         sizes |= {f"{side}_layers": n_layers, f"{side}_attention_heads": config.n_heads, f"{side}_ffn_dim": config.d_ff}
     settings = MarianConfig(
@@ -67,7 +68,7 @@ def to_marian(model: Transformer, *, pad_id: int, start_id: int, end_id: int, n_
             "Marian has an equal only of a post-norm model with sinusoids and one matrix for all embeddings"
         )
     network = marian_network(config, pad_id=pad_id, start_id=start_id, end_id=end_id, n_positions=n_positions)
-    weights = {_marian_name(name): parameter for name, parameter in model.named_parameters()}
+    weights: dict[str, Tensor] = {_marian_name(name): parameter for name, parameter in model.named_parameters()}
     # Marian keeps sines in the first half of the features and cosines in the second; the learned weights are ours, so
     # the table has to be ours too.
     table = sinusoids(torch.arange(n_positions), config.d_model, base=config.position_base)
@@ -77,7 +78,8 @@ def to_marian(model: Transformer, *, pad_id: int, start_id: int, end_id: int, n_
     if unexpected or set(missing) - tied - {"final_logits_bias"}:
         raise ValueError(f"the weights do not fit: missing {missing}, unexpected {unexpected}")
     network.tie_weights()
-    return network.eval()
+    network.train(False)
+    return network
 
 
 def marian_logits(network: MarianMTModel, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:

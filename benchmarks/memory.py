@@ -11,11 +11,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from corpora import MULTI30K, Text, find_text, run_config
+from benchmarks.corpora import MULTI30K, Text, find_text, run_config
+from benchmarks.rounds import BUILD, Answer, Contender, options, peak_bytes, report, serve, started, table, threads_of
+
 from regard import runtime
-from regard.training.events import Finished, Report
+from regard.training.events import Report
 from regard.training.run import train
-from rounds import BUILD, Answer, Contender, options, peak_bytes, report, serve, started, table, threads_of
 
 FOLDER = BUILD / "memory"
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -36,12 +37,12 @@ def main() -> None:
     flags = ["--threads", str(threads), "--data", str(arguments.data), *["--quick"] * arguments.quick]
     answers = {}
     for times in (1, len(WORDS)):
-        contender = Contender(f"{times} × the text", __file__, ["--contender", str(times), *flags])
+        contender = Contender(f"{times} × the text", "benchmarks.memory", ["--contender", str(times), *flags])
         with started([contender]) as children:
             # One round, and none to warm up: what counts is the peak of a whole process.
             answers[times] = children[0].run("train", 0)
     rows = [
-        [f"{times} × {text.name}", f"{one['pairs']:,}", *(megabytes(one[key]) for key in ("before", "peak_bytes"))]
+        [f"{times} × {text.name}", f"{one['pairs']:,}", *(megabytes(one[key]) for key in ("reading", "peak_bytes"))]
         for times, one in answers.items()
     ]
     grown = answers[len(WORDS)]["peak_bytes"] / answers[1]["peak_bytes"]
@@ -49,7 +50,7 @@ def main() -> None:
     lines = [
         f"Peak memory of a whole run of {steps} updates; ten times the pairs take {grown:.2f} times the memory.",
         "",
-        table(["", "pairs", "peak before the first step", "peak in all"], rows),
+        table(["", "pairs", "peak of reading and encoding", "peak in all"], rows),
     ]
     report("memory", "\n".join(lines), {"text": text.name, "grown": grown, "runs": answers}, quick=arguments.quick)
 
@@ -65,13 +66,13 @@ def serve_run(text: Text, times: int, *, threads: int, quick: bool) -> None:
 
     def work(number: int) -> Answer:
         found: dict[str, Any] = {"steps": steps}
-        for event in train(config, FOLDER / f"run-{times}"):
+
+        def note(what: str, done: int) -> None:
+            found["reading"] = peak_bytes()
+
+        for event in train(config, FOLDER / f"run-{times}", progress=note):
             if isinstance(event, Report):
-                found |= {
-                    "before": peak_bytes(),
-                    "pairs": int(dict(event.facts)["training"].split()[0].replace(",", "")),
-                }
-        assert isinstance(event, Finished)
+                found["pairs"] = int(dict(event.facts)["training"].split()[0].replace(",", ""))
         return found
 
     serve({"train": work})

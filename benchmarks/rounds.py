@@ -32,10 +32,10 @@ Work = Callable[[int], Answer]  # the number of the round to its answer
 
 @dataclass(frozen=True)
 class Contender:
-    """A child process: the script that serves, its arguments, and what its environment has beside ours."""
+    """A child process: the benchmark that serves it, its arguments, and what its environment has beside ours."""
 
     name: str
-    script: str
+    module: str
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,7 +46,8 @@ class Child:
     def __init__(self, contender: Contender) -> None:
         self.name = contender.name
         self.process = subprocess.Popen(
-            [sys.executable, contender.script, *contender.arguments],
+            [sys.executable, "-m", contender.module, *contender.arguments],
+            cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -145,8 +146,7 @@ def options(description: str, *, rounds: int) -> argparse.ArgumentParser:
 
 def threads_of(arguments: argparse.Namespace) -> int:
     """How many threads were asked for."""
-    wanted: int = arguments.threads or int(os.environ.get("OMP_NUM_THREADS", "0"))
-    return wanted or cores()
+    return int(arguments.threads or cores())
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -164,7 +164,7 @@ def report(name: str, text: str, results: Mapping[str, Any], *, quick: bool) -> 
     """Print a benchmark's findings and keep them in build/bench/NAME.json."""
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / (f"{name}-quick.json" if quick else f"{name}.json")
-    machine = {"processor": platform.processor() or platform.machine(), "cores": cores()}
+    machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     findings = {"benchmark": name, "quick": quick, "machine": machine, "load": os.getloadavg(), **results}
     path.write_text(json.dumps(findings, indent=2) + "\n", encoding="utf-8")
     print(f"\n{text}\n\nwritten to {path.relative_to(REPOSITORY)}" + (" (quick: no measurement)" if quick else ""))

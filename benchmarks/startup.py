@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from rounds import options, report, table, tell
+from benchmarks.rounds import options, report, table, tell
 
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],

@@ -21,17 +21,30 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from benchmarks.corpora import MULTI30K, Text, find_text, run_config
+from benchmarks.rounds import (
+    BUILD,
+    Answer,
+    Contender,
+    options,
+    ratio,
+    report,
+    serve,
+    started,
+    table,
+    take_turns,
+    tell,
+    threads_of,
+)
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from corpora import MULTI30K, Text, find_text, run_config
 from regard import runtime
 from regard.models.presets import build_model, model_config
 from regard.models.transformer import TransformerConfig
 from regard.tasks.translate import Translate
 from regard.training.loop import Learner, Place, updates
 from regard.training.optimizer import Optimizer
-from rounds import BUILD, Answer, Contender, options, ratio, report, serve, started, table, take_turns, tell, threads_of
 
 FOLDER = BUILD / "training"
 PEERS = ("nn.Transformer", "Marian")
@@ -114,7 +127,7 @@ def serve_peer(name: str, text: Text, *, threads: int, n_batches: int, keep_memo
     config = network_config(text, threads=threads, vocab_size=8000)
     torch.manual_seed(1)
     if name == "Marian":
-        from marian import marian_logits, marian_network
+        from benchmarks.marian import marian_logits, marian_network
 
         model: Any = marian_network(config, pad_id=0, start_id=1, end_id=2).train()
 
@@ -122,7 +135,7 @@ def serve_peer(name: str, text: Text, *, threads: int, n_batches: int, keep_memo
             return marian_logits(model, source, (source != 0).sum(1), target)
 
     else:
-        from torch_transformer import TorchTransformer
+        from benchmarks.torch_transformer import TorchTransformer
 
         model = logits_of = TorchTransformer(config, pad_id=0).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)
@@ -179,7 +192,7 @@ def compare(text: Text, *, threads: int, n_batches: int, n_rounds: int, argument
     flags += ["--quick"] if arguments.quick else []
     environment = {"OMP_NUM_THREADS": str(threads)}
     names = ["regard", *PEERS, *(f"{peer}+" for peer in PEERS), "multiplication"]
-    contenders = [Contender(name, __file__, ["--contender", name, *flags], environment) for name in names]
+    contenders = [Contender(name, "benchmarks.training", ["--contender", name, *flags], environment) for name in names]
     with started(contenders) as children:
         answers = take_turns(children, "train", rounds=n_rounds)
         parameters = {child.name: child.facts.get("parameters") for child in children}
@@ -253,7 +266,7 @@ def prepare_batches(text: Text, *, threads: int, n: int) -> None:
     prepared = Translate.prepare(config, vocabulary=None, progress=lambda what, done: None)
     prepared.task.save(FOLDER / "vocabulary")
     order = islice(chain.from_iterable(prepared.train.order(epoch) for epoch in count()), n)
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
     for number, indices in enumerate(order):
         batch = prepared.train.batch(indices, torch.device("cpu"))
         tensors |= {f"{number}.source": batch.source, f"{number}.target": batch.target}

@@ -5,14 +5,16 @@ holds the core that the thread it waits for would need. So each policy is measur
 that keeps one core busy. With a single thread there is nothing to wait for and nothing to see.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from statistics import median
 
-from corpora import MULTI30K, find_text
-from rounds import BUILD, Contender, options, report, started, table, take_turns, threads_of
-from training import prepare_batches
+from benchmarks.corpora import MULTI30K, find_text
+from benchmarks.rounds import BUILD, Contender, options, report, started, table, take_turns, threads_of
+from benchmarks.training import prepare_batches
 
 POLICIES = ("active", "passive")
 
@@ -25,28 +27,33 @@ def main() -> None:
     prepare_batches(find_text(MULTI30K), threads=threads, n=1)
     flags = ["--contender", "regard", "--threads", str(threads), "--batches", str(n_batches)]
     contenders = [
-        Contender(policy, "benchmarks/training.py", flags, {"OMP_WAIT_POLICY": policy, "OMP_NUM_THREADS": str(threads)})
+        Contender(policy, "benchmarks.training", flags, {"OMP_WAIT_POLICY": policy, "OMP_NUM_THREADS": str(threads)})
         for policy in POLICIES
     ]
-    speeds: dict[str, dict[str, float]] = {}
+    answers = {}
     with started(contenders) as children:
-        for place in ("idle machine", "beside a busy process"):
-            neighbour = None
-            if place != "idle machine":
-                neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            try:
-                answers = take_turns(children, "train", rounds=n_rounds)
-            finally:
-                if neighbour is not None:
-                    neighbour.kill()
-                    neighbour.wait()
-            speeds[place] = {
-                name: median(answer["tokens"] / answer["seconds"] for answer in own) for name, own in answers.items()
-            }
+        answers["idle machine"] = take_turns(children, "train", rounds=n_rounds)
+        with busy_neighbour():
+            answers["beside a busy process"] = take_turns(children, "train", rounds=n_rounds)
+    speeds = {
+        place: {name: median(one["tokens"] / one["seconds"] for one in own) for name, own in found.items()}
+        for place, found in answers.items()
+    }
     rows = [[place, *(f"{own[policy]:,.0f}" for policy in POLICIES)] for place, own in speeds.items()]
     title = f"Training tokens/s by how threads wait; {threads} threads, medians of {n_rounds} rounds of {n_batches} updates."
     text = f"{title}\n\n{table(['', *POLICIES], rows)}"
     report("waiting", text, {"threads": threads, "tokens_per_second": speeds}, quick=arguments.quick)
+
+
+@contextlib.contextmanager
+def busy_neighbour() -> Iterator[None]:
+    """A process that keeps one core busy inside the block."""
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        neighbour.kill()
+        neighbour.wait()
 
 
 if __name__ == "__main__":

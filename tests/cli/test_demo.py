@@ -42,10 +42,10 @@ def test_one_that_was_stopped_goes_on_and_a_finished_one_stays(tmp_path: Path) -
     folder = tmp_path / "demo"
     demo.write_corpus(folder / "corpus")
     assert demo.choose_folder(folder) == folder
-    demo.train(folder, 3)
+    demo.train(folder)
     assert demo.choose_folder(folder) == tmp_path / "demo-2"
     config = folder / "config.toml"
     config.write_text(config.read_text().replace("steps = 4\n", "steps = 6\n"))
     assert demo.choose_folder(folder) == folder
-    demo.train(folder, 3)
+    demo.train(folder)
     assert summarise(RunFolder(folder)).step == 6

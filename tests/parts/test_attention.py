@@ -18,6 +18,12 @@ LONG = SHORT + 9
 K = 8
 
 
+@pytest.fixture(autouse=True)
+def as_in_large_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few queries take the fused kernel; these few shall take the way that training takes."""
+    monkeypatch.setattr(attention, "FEW", 0)
+
+
 def masks_of(n_queries: int, n_keys: int) -> dict[str, Mask]:
     """Every kind of mask; in `nothing` and `sparse` some rows may attend to nothing."""
     torch.manual_seed(3)
@@ -124,6 +130,17 @@ def test_the_formula_is_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, kind: 
     with patch.object(F, "scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as kernel:
         fused = attend(*tensors, mask, scale=0.3)
     assert kernel.call_count == 1
+    torch.testing.assert_close(fused, formula, atol=1e-5, rtol=0)
+
+
+def test_few_queries_take_the_fused_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = inputs(1, 9)
+    with patch.object(F, "scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as kernel:
+        formula = attend(*tensors, EVERYTHING, scale=0.3)
+        assert kernel.call_count == 0
+        monkeypatch.setattr(attention, "FEW", tensors[0].numel())
+        fused = attend(*tensors, EVERYTHING, scale=0.3)
+        assert kernel.call_count == 1
     torch.testing.assert_close(fused, formula, atol=1e-5, rtol=0)
 
 

@@ -17,6 +17,8 @@ from regard.parts.taps import listened, tap
 
 # Up to so many keys the formula is faster on a CPU than the fused kernel, forward and backward (benchmarks/attention.py).
 SHORT = 64
+# Up to so many numbers in the queries (a few sentences being decoded) the fused kernel is faster again: it is one call.
+FEW = 2**14
 
 
 def attention_scores(query: Tensor, key: Tensor, *, scale: float) -> Tensor:
@@ -40,7 +42,7 @@ def attend(
 ) -> Tensor:
     """(B, H, T, K), (B, H, S, K), (B, H, S, V) to (B, H, T, V) by the fastest way; `bias` is added to the scores."""
     n_queries, n_keys = query.shape[-2], key.shape[-2]
-    if query.device.type == "cpu" and n_keys <= SHORT:
+    if query.device.type == "cpu" and n_keys <= SHORT and query.numel() > FEW:
         scores = attention_scores(query, key, scale=scale)
         scores = scores if bias is None else scores + bias
         return attention_weights(scores, mask.tensor(n_queries, n_keys, query.device)) @ value
