@@ -237,7 +237,7 @@ def score(run: Run, sentence: str, ids: Sequence[int]) -> float:
 
 def trained(text: Text, *, threads: int, quick: bool) -> str:
     """Train a post-norm transformer-tiny until its outputs look like sentences; once, it is kept."""
-    run = BUILD / ("decoding-quick" if quick else "decoding") / "run"
+    run = BUILD / ("decoding-quick" if quick else "decoding") / text.name.replace(" ", "-").lower()
     training: dict[str, Any] = {"steps": 1000, "warmup": 400, "learning_rate": 0.002, "validate_every": 500}
     if quick:
         training = {"steps": 60, "warmup": 30, "learning_rate": 0.002, "batch_tokens": 512, "validate_every": 60}

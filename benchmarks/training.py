@@ -115,7 +115,8 @@ def serve_regard(text: Text, *, threads: int, n_batches: int) -> None:
         made = list(islice(stream, n_batches))
         return {"tokens": sum(update.weight for update in made), "loss": made[-1].loss}
 
-    serve({"train": train}, parameters=count_parameters(model))
+    with runtime.denormals_as_zero():
+        serve({"train": train}, parameters=count_parameters(model))
 
 
 def serve_peer(name: str, text: Text, *, threads: int, n_batches: int, keep_memory: bool) -> None:
@@ -124,7 +125,7 @@ def serve_peer(name: str, text: Text, *, threads: int, n_batches: int, keep_memo
         runtime.keep_freed_memory()
     torch.set_num_threads(threads)
     batches = iter(load_batches())
-    config = network_config(text, threads=threads, vocab_size=8000)
+    config = network_config(text, threads=threads)
     torch.manual_seed(1)
     if name == "Marian":
         from benchmarks.marian import marian_logits, marian_network
@@ -172,9 +173,11 @@ def serve_multiplication(threads: int) -> None:
     serve({"train": multiply})
 
 
-def network_config(text: Text, *, threads: int, vocab_size: int) -> TransformerConfig:
-    table = run_config(text, threads=threads).model
-    return model_config(table, origin="benchmark", source_vocab=vocab_size, target_vocab=vocab_size)
+def network_config(text: Text, *, threads: int) -> TransformerConfig:
+    """The sizes of our network, for the vocabulary that was learnt."""
+    config = run_config(text, threads=threads)
+    sizes = Translate.load(config, FOLDER / "vocabulary").sizes()
+    return model_config(config.model, origin="benchmark", **sizes)
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -197,7 +200,7 @@ def compare(text: Text, *, threads: int, n_batches: int, n_rounds: int, argument
         answers = take_turns(children, "train", rounds=n_rounds)
         parameters = {child.name: child.facts.get("parameters") for child in children}
     best_flops = median(answer["flops"] / answer["seconds"] for answer in answers.pop("multiplication"))
-    flops = flops_of_rounds(network_config(text, threads=threads, vocab_size=8000), n_batches)
+    flops = flops_of_rounds(network_config(text, threads=threads), n_batches)
     rows, results = [], {}
     for name, own in answers.items():
         assert [answer["tokens"] for answer in own] == [answer["tokens"] for answer in answers["regard"]], (
