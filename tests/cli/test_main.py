@@ -74,7 +74,7 @@ def test_version(command: Any) -> None:
         (("evaluate", "runs/x"), "regard evaluate needs --data.", "See: regard evaluate --help"),
         (("resume", "runs/x", "--steps"), "--steps needs a value.", "See: regard resume --help"),
         (("resume", "runs/x", "--steps", "x"), "--steps is a whole number, not 'x'.", "See: regard resume --help"),
-        (("demo", "--minutes", "x"), "--minutes is a number, not 'x'.", "See: regard demo --help"),
+        (("translate", "runs/x", "--top-p", "x"), "--top-p is a number, not 'x'.", "See: regard translate --help"),
         (("show", "runs/x", "y"), "regard show has no place for 'y'.", "See: regard show --help"),
         (
             ("resume", "runs/x", "--steps", "1", "--steps", "2"),
