@@ -106,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def prepare_process() -> None:
     """Set what must be set before torch is loaded."""
-    # OpenMP's waiting threads spin for milliseconds. Beside a busy process that makes a training step ten times slower,
-    # since the one waited for has lost its core; a short spin costs an idle machine little (benchmarks/waiting.py).
+    # OpenMP's waiting threads spin for milliseconds. Beside a busy process that makes a training step several times
+    # slower, since the one waited for has lost its core. A short spin costs an idle machine something: see docs/LOG.md.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
