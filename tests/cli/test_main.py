@@ -28,6 +28,12 @@ def test_help_and_typos_load_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert not loaded.intersection(HEAVY)
 
 
+def test_python_runs_the_package_as_the_command() -> None:
+    ended = subprocess.run([sys.executable, "-m", "regard", "trian"], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "Did you mean train?" in ended.stderr
+
+
 def test_alone_it_shows_examples(command: Any) -> None:
     outcome = command()
     assert outcome.code == 0

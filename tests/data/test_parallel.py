@@ -230,3 +230,28 @@ def test_progress_is_told(corpus: tuple[str, str], tmp_path: Path, monkeypatch: 
         ("learning the vocabulary", 0),
         *[("encoding", done) for done in (40, 80, 90)] * 2,
     ]
+
+
+def test_the_screening_is_remembered_and_names_the_file_where_it_lies_now(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [(f"a dog {n}", "ein Hund") for n in range(200)]
+    pairs[4] = ("", "leer")
+    first = prepare(train=write_pairs(tmp_path, pairs), hold_out=10)
+    monkeypatch.setattr(parallel, "read_pairs", None)
+    moved = write_pairs(tmp_path, pairs, name="moved")
+    again = prepare(train=moved, hold_out=10, vocabulary=first.vocabulary)
+    (bad,) = again.screening.examples["empty source"]
+    assert (bad.file, bad.line, bad.excerpt) == (moved[0], 5, "leer")
+    assert again.screening.n_good == first.screening.n_good == 199
+
+
+def test_the_same_bytes_with_another_ending_are_other_pairs(prepare: Prepare, tmp_path: Path) -> None:
+    lines = "en\tde,x\n" + "".join(f"a dog {n}\tein Hund {n},ja\n" for n in range(200))
+    tabs, commas = str(tmp_path / "pairs.tsv"), str(tmp_path / "pairs.csv")
+    for file in (tabs, commas):
+        Path(file).write_text(lines)
+    by_tabs = prepare(train=(tabs,), valid=(tabs,))
+    by_commas = prepare(train=(commas,), valid=(commas,), vocabulary=by_tabs.vocabulary)
+    assert sources(by_tabs)[-1] == "a dog 199"
+    assert sources(by_commas)[-1] == "a dog 199\tein Hund 199"

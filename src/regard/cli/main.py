@@ -83,7 +83,6 @@ def _add(app: App, path: str, commands: Iterable[tuple[str, str]], *, called: Se
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    prepare_process()
     try:
         code = run(arguments)
         sys.stdout.flush()
@@ -102,13 +101,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("\nerror: This is a defect of regard. Please report it with the lines above.", file=sys.stderr)
         return 1
-
-
-def prepare_process() -> None:
-    """Set what must be set before torch is loaded."""
-    # OpenMP's waiting threads spin for milliseconds. Beside a busy process that makes a training step several times
-    # slower, since the one waited for has lost its core. A short spin costs an idle machine something: see docs/LOG.md.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def run(arguments: Sequence[str]) -> int:

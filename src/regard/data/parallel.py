@@ -12,11 +12,13 @@ from pathlib import Path
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.checks import BAD_SHARE, ScreeningReport, content_hash, screen
 from regard.data.corpus import Corpus, CorpusWriter, cached
-from regard.data.formats import Pair, read_pairs
+from regard.data.formats import Bad, Pair, read_pairs
+from regard.data.formats.endings import ending_of
 from regard.data.tokenizers import Tokenizer, choose_vocab_size, learn
 from regard.errors import DataError
 
 CHUNK = 4096  # pairs tokenised together
+_VERSION = "2"  # of what the cache keeps; raise it when that, the screening or the way files are read changes
 Progress = Callable[[str, int], None]  # what is done, and how many pairs so far
 
 
@@ -73,29 +75,28 @@ def prepare_parallel(
     if not data.train:
         raise DataError("There is nothing to train on.", "Give the training files with --train.")
     hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
-    screening = screen_all(data, progress)
+    contents = {file: content + ending_of(file) for file, content in hashes.items()}
+    screening = _screen_once(data, contents, progress)
     share = 0.0 if data.valid else _held_out_share(data.hold_out, screening.n_good)
     training = _Pairs(data, files=data.train, keep=lambda source: not _held_out(source, share))
     if vocabulary is None:
         vocabulary = _learn_vocabulary(training, tokenizer, progress)
     key = (
+        _VERSION,
         vocabulary.fingerprint(),
         repr((data.source, data.target, data.max_length, data.max_ratio, data.on_bad, share)),
     )
-    train_hashes = [hashes[file] for file in data.train]
     train = cached(
-        ("training pairs", *key, *train_hashes),
+        ("training pairs", *key, *(contents[file] for file in data.train)),
         lambda writer: _encode(writer, training, vocabulary, data, progress, texts=False),
     )
     _refuse_too_many_long(train, data)
     if data.valid:
         validation = _Pairs(data, files=data.valid, keep=lambda source: True)
-        valid_hashes = [hashes[file] for file in data.valid]
     else:
         validation = _Pairs(data, files=data.train, keep=lambda source: _held_out(source, share))
-        valid_hashes = train_hashes
     valid = cached(
-        ("validation pairs", *key, *valid_hashes),
+        ("validation pairs", *key, *(contents[file] for file in validation.files)),
         lambda writer: _encode(writer, validation, vocabulary, data, progress, texts=True),
     )
     for name, corpus in (("training", train), ("validation", valid)):
@@ -107,15 +108,32 @@ def prepare_parallel(
     )
 
 
-def screen_all(data: DataConfig, progress: Progress) -> ScreeningReport:
-    """Read the training files once for what is wrong with them."""
+def _screen_once(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> ScreeningReport:
+    """Read the training files for what is wrong with them, or remember what was found in the same contents before."""
+    settings = repr((data.source, data.target, data.max_ratio, data.on_bad))
+    key = ("screening", _VERSION, settings, *(contents[file] for file in data.train))
+    found = cached(key, lambda writer: _screen_all(data, progress)).facts
+    examples = {
+        reason: tuple(Bad(data.train[file], line, reason, excerpt) for file, line, excerpt in bad)
+        for reason, bad in found["examples"].items()
+    }
+    return ScreeningReport(n_read=found["n_read"], n_good=found["n_good"], reasons=found["reasons"], examples=examples)
+
+
+def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
+    """Read the training files once, and return the screening's report as JSON, files by their number."""
     screening = screen(
         read_pairs(data.train, source=data.source, target=data.target), max_ratio=data.max_ratio, on_bad=data.on_bad
     )
     for count, _ in enumerate(screening, start=1):
         if count % CHUNK == 0:
             progress("reading", count)
-    return screening.report
+    report = screening.report
+    examples = {
+        reason: [(data.train.index(one.file), one.line, one.excerpt) for one in bad]
+        for reason, bad in report.examples.items()
+    }
+    return {"n_read": report.n_read, "n_good": report.n_good, "reasons": report.reasons, "examples": examples}
 
 
 @dataclass

@@ -37,10 +37,16 @@ FORMATS = {
 }
 
 
+def ending_of(file: str) -> str:
+    """Return the end of the name of `file` that says how it is read, such as .tsv or .tsv.gz; text has none or .gz."""
+    name = file.lower()
+    packed = ".gz" if name.endswith(".gz") else ""
+    return next((ending for ending in FORMATS if name.removesuffix(packed).endswith(ending)), "") + packed
+
+
 def format_of(file: str) -> Format:
     """Return the format that the name of `file` tells; whatever is unknown is text (train.en, train.txt)."""
-    name = file.lower().removesuffix(".gz")
-    return next((known for ending, known in FORMATS.items() if name.endswith(ending)), TEXT)
+    return FORMATS.get(ending_of(file).removesuffix(".gz"), TEXT)
 
 
 def read_rows(file: str | os.PathLike[str], *, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
