@@ -101,7 +101,6 @@ class RuntimeConfig:
     device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
     precision: str = option("auto", "auto, fp32, bf16")
     threads: int = option(0, "threads of the CPU; 0 for one a core")
-    compile: bool = option(False, "torch.compile: a minute or two before the first step, worth it on long runs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,8 +71,6 @@ class Session:
             seed=config.seed,
             total=self._total_steps(),
         )
-        if config.runtime.compile:
-            compile_layers(model)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take up where a checkpoint was written."""
@@ -275,14 +273,6 @@ class Session:
         for buffer, before in zip(self.learner.model.buffers(), kept, strict=True):
             buffer.copy_(before)
         return seconds
-
-
-def compile_layers(model: nn.Module) -> None:
-    """Compile the layers of a model's stacks: one compilation serves all that are alike, whoever calls them."""
-    for stack in model.modules():
-        if isinstance(stack, nn.ModuleList):
-            for layer in stack:
-                layer.compile(dynamic=True)
 
 
 def _record(update: Update) -> dict[str, Any]:
