@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import regard
 from regard.api import Run, read_test_set, with_defaults
 from regard.config import DecodingConfig, RunConfig, TrainingConfig
+from regard.data.hold_out import HoldOut, is_held_out
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
 from regard.evaluation.scores import score_translations
 from regard.runs import checkpoints
@@ -83,16 +84,13 @@ def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> 
     assert loaded.model.output.weight is loaded.model.source_embedding.tokens.weight
     recorded = {record["step"]: record for record in read_metrics(RunFolder(trained)) if record["kind"] == "valid"}
     sources, targets = (Path(file).read_text().splitlines() for file in loaded.config.data.train)
-    held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], loaded.config)]
-    assert loaded.task.mean_loss(loaded.model, *zip(*held_out, strict=True)) == pytest.approx(
+    choice = HoldOut(loaded.config.data.hold_out)
+    for source in sources:
+        choice.add(source)
+    held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], choice.limit())]
+    assert loaded.task.mean_loss(loaded.model, *zip(*held_out, strict=True))[0] == pytest.approx(
         recorded[80]["loss"], rel=1e-5
     )
-
-
-def is_held_out(source: str, config: RunConfig) -> bool:
-    from regard.data import parallel
-
-    return parallel._held_out(source, parallel._held_out_share(config.data.hold_out, 90))
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_said(copied: Path) -> None:
@@ -250,7 +248,7 @@ def test_evaluation_scores_the_whole_test_set(run: Run, test_set: tuple[str, str
     assert [score.name for score in found.scores] == ["bleu", "chrf", "ter", "perplexity"]
     assert list(found.scores[:3]) == score_translations(outputs, references)
     assert found.scores[3].value == pytest.approx(
-        torch.tensor(run.task.mean_loss(run.model, sources, references)).exp().item(), rel=1e-5
+        torch.tensor(run.task.mean_loss(run.model, sources, references)[0]).exp().item(), rel=1e-5
     )
     assert found.seconds > 0
     lowered = run.evaluate(test_set, decoding=GREEDY, tokenize="none", lowercase=True)

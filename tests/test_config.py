@@ -50,8 +50,8 @@ def complaint_of_override(assignments: dict[str, str]) -> str:
 @given(
     task=st.text(),
     files=st.lists(st.text(), max_size=3),
-    rate=st.floats(allow_nan=False),
-    seed=st.integers(-(2**63), 2**63 - 1),
+    rate=st.floats(min_value=0, allow_infinity=False),
+    seed=st.integers(0, 2**63 - 1),
     shared=st.booleans(),
 )
 def test_written_and_read_again_it_is_the_same(
@@ -238,3 +238,56 @@ def test_an_override_of_the_wrong_type() -> None:
     assert complaint_of_override({"training.steps": "true"}) == (
         "--set: training.steps is a whole number, not True.\nCorrect training.steps and run the command again."
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("seed", "-1", "seed is at least 0, not -1."),
+        ("data.hold_out", "-5", "data.hold_out is at least 0, not -5."),
+        ("tokenizer.vocab_size", "-5", "tokenizer.vocab_size is at least 0, not -5."),
+        ("training.accumulate", "0", "training.accumulate is at least 1, not 0."),
+        ("training.keep", "0", "training.keep is at least 1, not 0."),
+        ("training.batch_tokens", "-4", "training.batch_tokens is at least 1, not -4."),
+        ("training.clip", "-1.0", "training.clip is at least 0, not -1.0."),
+        ("training.learning_rate", "nan", "training.learning_rate is a finite number, not nan."),
+        ("training.minutes", "inf", "training.minutes is a finite number, not inf."),
+        ("training.validate_decoded", "-7", "training.validate_decoded is at least -1, not -7."),
+        ("training.ema", "1.0", "training.ema lies from 0 to below 1, not at 1.0."),
+        ("training.beta2", "1.0", "training.beta2 lies from 0 to below 1, not at 1.0."),
+        ("training.label_smoothing", "-0.1", "training.label_smoothing lies from 0 to below 1, not at -0.1."),
+        ("decoding.beam", "0", "decoding.beam is at least 1, not 0."),
+    ],
+)
+def test_a_number_outside_its_range(key: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        override(RunConfig(task="translate"), {key: value})
+    assert str(caught.value) == f"--set: {expected}\nCorrect {key} and run the command again."
+
+
+def test_the_defaults_lie_in_their_ranges() -> None:
+    config = RunConfig(task="translate")
+    assert from_tables(to_tables(config), origin="test") == config
+
+
+def test_text_that_looks_like_a_number_is_text_where_text_is_asked_for() -> None:
+    assert override(RunConfig(task="translate"), {"data.source": "1"}).data.source == "1"
+    assert override(RunConfig(task="translate"), {"data.source": '"1"'}).data.source == "1"
+
+
+def test_a_folder_for_a_run_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path)
+    assert caught.value.problem == f"{tmp_path} cannot be read: Is a directory."
+
+
+def test_a_byte_order_mark_in_a_run_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('task = "translate"\n', encoding="utf-8-sig")
+    assert read(path).task == "translate"
+
+
+def test_what_toml_cannot_hold_is_refused() -> None:
+    for value in ("\udcff.en", {"a": 1}):
+        with pytest.raises(ConfigError, match="cannot be written into a run file"):
+            to_toml(RunConfig(task="translate", model=ModelTable(preset="p", fields={"x": value})))

@@ -1,13 +1,18 @@
-"""The docs say what is: each key of a run file stands in docs/settings.md with its default and meaning, and no other."""
+"""The docs say what is: the keys of a run file in docs/settings.md, the names and shapes of tensors in docs/taps.md."""
 
 import dataclasses
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 
-from regard.config import RunConfig, from_tables
+import regard
+from regard.config import DecodingConfig, RunConfig, from_tables
+from regard.parts.taps import listening
 
 ROOT = Path(__file__).parent.parent
 TABLES = {
@@ -33,3 +38,30 @@ def test_settings_of_a_table(name: str) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.toml")), ids=lambda path: path.stem)
 def test_recipes_are_valid_run_files(path: Path) -> None:
     from_tables(tomllib.loads(path.read_text(encoding="utf-8")), origin=str(path))
+
+
+def test_the_example_of_taps_runs(trained: Path) -> None:
+    text = (ROOT / "docs" / "taps.md").read_text(encoding="utf-8")
+    program = text.split("```python\n")[1].split("```")[0].replace("runs/m30k", str(trained))
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("{'decoder.0.cross_attention.weights': (1, ")
+
+
+def test_the_shapes_of_taps_while_decoding(trained: Path) -> None:
+    run = regard.load(trained, threads=1)
+    shapes: dict[str, list[tuple[int, ...]]] = {}
+
+    def note(name: str, tensor: torch.Tensor) -> None:
+        shapes.setdefault(name.removeprefix("decoder.0."), []).append(tuple(tensor.shape))
+
+    decoding = DecodingConfig(beam=3, max_length=4, min_length=4)
+    with listening(run.model, "decoder.0.*", note):
+        run.translate(["a dog runs", "the cat"], decoding=decoding)
+    n_heads, d_head = shapes["self_attention.query"][1][1::2]
+    width = shapes["cross_attention.weights"][1][-1]
+    assert shapes["self_attention.query"][1] == (6, n_heads, 1, d_head)
+    assert shapes["self_attention.key"][1] == shapes["self_attention.value"][1] == (6, n_heads, 1, d_head)
+    assert shapes["self_attention.weights"][1] == (6, n_heads, 1, 2)
+    assert shapes["cross_attention.query"][1] == (2, n_heads, 3, d_head)
+    assert shapes["cross_attention.weights"][1] == (2, n_heads, 3, width)
+    assert len(shapes["cross_attention.key"]) == 1

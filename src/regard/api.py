@@ -21,9 +21,11 @@ from regard import runtime
 from regard.config import DecodingConfig, ModelTable, RunConfig
 from regard.data.formats import Pair, read_pairs
 from regard.errors import CheckpointError, DataError, UsageError
+from regard.evaluation.lengths import LengthBucket, scores_by_length
 from regard.evaluation.report import Comparison, System, compare_systems
 from regard.evaluation.scores import Score, perplexity, score_translations
 from regard.evaluation.statistics import check_tokenizer
+from regard.models.presets import default_preset
 from regard.runs import averaging, checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
@@ -34,6 +36,7 @@ from regard.tasks.translating import Translation
 from regard.training import run as training
 from regard.training.events import Event
 
+BY_LENGTH = ("bleu", "chrf")
 Watch = Callable[[Event], None]
 
 
@@ -45,6 +48,8 @@ class Evaluation:
     translations: tuple[str, ...]
     references: tuple[str, ...]
     seconds: float
+    by_length: tuple[LengthBucket, ...] = ()  # scores by the length of the source, where asked for
+    notes: tuple[str, ...] = ()  # what a reader of the scores should know
 
 
 class Run:
@@ -107,10 +112,12 @@ class Run:
         decoding: DecodingConfig | None = None,
         tokenize: str = "13a",
         lowercase: bool = False,
+        by_length: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Evaluation:
         """Translate a test set and score it: BLEU, chrF and TER, and the perplexity of the references.
 
+        by_length: score the sentences of each range of source lengths apart, too
         `source` and `target` are languages or columns of the files; by default those that the run was trained with.
         """
         check_tokenizer(tokenize)
@@ -121,9 +128,18 @@ class Run:
         outputs = [one.text for one in self.translate(sources, decoding=decoding, progress=progress)]
         seconds = time.perf_counter() - began
         scores = score_translations(outputs, references, tokenize=tokenize, lowercase=lowercase)
-        loss = self.translation_task.mean_loss(self.model, sources, references)
+        buckets = (
+            scores_by_length(sources, outputs, references, metrics=BY_LENGTH, tokenize=tokenize, lowercase=lowercase)
+            if by_length
+            else ()
+        )
+        loss, n_pairs = self.translation_task.mean_loss(self.model, sources, references)
+        n_long = len(pairs) - n_pairs
+        notes = [f"The perplexity is without {n_long:,} pairs that are longer than the model's positions."]
         return Evaluation(
-            scores=(*scores, perplexity(loss)),
+            scores=(*scores, perplexity(loss)) if n_pairs else tuple(scores),
+            by_length=tuple(buckets),
+            notes=tuple(notes) if n_long else (),
             translations=tuple(outputs),
             references=tuple(references),
             seconds=seconds,
@@ -211,7 +227,8 @@ def resume(
 def with_defaults(config: RunConfig) -> RunConfig:
     """Choose what a user need not say: the model, and an end for the run."""
     if not config.model.preset:
-        config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset="transformer-tiny"))
+        preset = default_preset(config.task)
+        config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset=preset))
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
         end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)

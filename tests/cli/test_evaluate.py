@@ -23,6 +23,18 @@ def test_json(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
     assert "tok:none" in found["scores"]["bleu"]["signature"]
 
 
+def test_scores_by_length(command: Any, trained: Path, tmp_path: Path) -> None:
+    sides = tmp_path / "t.en", tmp_path / "t.de"
+    for side in sides:
+        side.write_text("a dog\n" * 2 + "dog " * 12 + "\n")
+    outcome = command("evaluate", trained, "--data", *sides, "--by-length")
+    assert [line.split()[:2] for line in outcome.lines[-3:]] == [["source", "words"], ["0-9", "2"], ["10-19", "1"]]
+    outcome = command("evaluate", trained, "--data", *sides, "--by-length", "--json")
+    buckets = json.loads(outcome.out)["by_length"]
+    assert [(one["words"], one["sentences"]) for one in buckets] == [("0-9", 2), ("10-19", 1), ("20-29", 0), ("30+", 0)]
+    assert set(buckets[0]) == {"words", "sentences", "bleu", "chrf"}
+
+
 def test_languages_of_a_file_that_holds_several(command: Any, trained: Path) -> None:
     Path("test.tsv").write_text("de\tfr\ten\nHund ein\tx\ta dog\n")
     outcome = command("evaluate", trained, "--data", "test.tsv", "--from", "en", "--to", "de", "--json")

@@ -1,11 +1,11 @@
-"""The policy about bad pairs, the report on a corpus, the fingerprint."""
+"""The policy about bad pairs, the report on a corpus, the hash of a file."""
 
 import hashlib
 from pathlib import Path
 
 import pytest
 
-from regard.data.checks import N_EXAMPLES, Shared, check, content_hash, fingerprint, screen
+from regard.data.checks import N_EXAMPLES, Shared, check, content_hash, screen
 from regard.data.formats import Bad, Pair
 from regard.data.lengths import Lengths
 from regard.errors import DataError, UsageError
@@ -171,16 +171,11 @@ def test_columns_are_chosen_for_both_sides(tmp_path: Path) -> None:
     assert report.overlap.pair_share == 1.0
 
 
-def test_a_fingerprint_is_of_contents_and_their_order(tmp_path: Path) -> None:
-    one, two, joined, nothing = (tmp_path / name for name in ("one", "two", "joined", "again"))
-    for file, content in ((one, b"ab"), (two, b"c"), (joined, b"abc"), (nothing, b"ab")):
-        file.write_bytes(content)
-    assert fingerprint([one, two]) == fingerprint([nothing, two])
-    assert len({fingerprint(files) for files in ([one, two], [two, one], [joined], [one], [one, one])}) == 5
-    assert content_hash(one) == hashlib.sha256(b"ab").hexdigest()
-    assert fingerprint([two, one]) == hashlib.sha256((content_hash(two) + content_hash(one)).encode()).hexdigest()
+def test_a_hash_is_of_the_content(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"ab")
+    assert content_hash(tmp_path / "one") == hashlib.sha256(b"ab").hexdigest()
 
 
-def test_a_missing_file_has_no_fingerprint(tmp_path: Path) -> None:
+def test_a_missing_file_has_no_hash(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such file"):
-        fingerprint([tmp_path / "train.en"])
+        content_hash(tmp_path / "train.en")

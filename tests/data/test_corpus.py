@@ -2,7 +2,8 @@
 
 import json
 import os
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import corpus as corpus_module
-from regard.data.corpus import Corpus, CorpusWriter, cache_folder, cached
+from regard.data.corpus import Corpus, CorpusWriter
 from regard.errors import DataError
 
 ROWS = [([5, 6, 7], "A dog", 1), ([], "", 3), ([65_535], "naß\u2028", 2**40)]
@@ -149,6 +150,28 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_disk_that_is_full_when_files_are_closed_too(tmp_path: Path) -> None:
+    # In a child, since the limit on the size of files holds for the whole process.
+    program = f"""
+import resource, signal
+from pathlib import Path
+from regard.data.corpus import CorpusWriter
+from regard.errors import DataError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    with CorpusWriter(Path({str(tmp_path)!r}) / "a") as writer:
+        writer.add_numbers("line")
+        for number in range(300):
+            writer.append(line=number)
+except DataError as error:
+    print(error.problem)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.endswith(": the corpus could not be written: File too large.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def change_index(folder: Path, **changes: Any) -> None:
     path = folder / "index.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
@@ -181,78 +204,3 @@ def test_damage_is_found_on_opening(tmp_path: Path) -> None:
     for content in ("", "[]", "{}", '{"format": 1, "rows": "x", "columns": {}}'):
         (folder / "index.json").write_text(content)
         assert problem().startswith("index.json cannot be read (")
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REGARD_CACHE", "/a")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
-    monkeypatch.setenv("HOME", "/c")
-    assert cache_folder() == Path("/a")
-    monkeypatch.delenv("REGARD_CACHE")
-    assert cache_folder() == Path("/b/regard")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path("/c/.cache/regard")
-
-
-class Builder:
-    """Fills a corpus and counts how often."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def __call__(self, writer: CorpusWriter) -> dict[str, int]:
-        self.calls += 1
-        fill(writer)
-        return {"skipped": 2}
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    return tmp_path
-
-
-def test_the_cache_builds_once_for_each_key(cache: Path) -> None:
-    build = Builder()
-    for _ in range(2):
-        corpus = cached(["ab", "c"], build)
-        check(corpus, ROWS)
-        assert corpus.facts == {"skipped": 2}
-        assert corpus.folder.parent.parent == cache
-    assert build.calls == 1
-    cached(["a", "bc"], build)
-    assert build.calls == 2
-
-
-def test_a_damaged_entry_is_built_anew(cache: Path) -> None:
-    build = Builder()
-    folder = cached(["key"], build).folder
-    os.truncate(folder / "source.offsets", 8)
-    check(cached(["key"], build), ROWS)
-    (folder / "index.json").unlink()
-    check(cached(["key"], build), ROWS)
-    assert build.calls == 3
-
-
-def test_two_builders_at_once(cache: Path) -> None:
-    fast = Builder()
-
-    def slow(writer: CorpusWriter) -> None:
-        cached(["key"], fast)
-        fill(writer, [])
-
-    corpus = cached(["key"], slow)
-    check(corpus, ROWS)
-    assert [path.name for path in corpus.folder.parent.iterdir()] == [corpus.folder.name]
-
-
-def test_what_killed_builders_left_is_removed_after_a_day(cache: Path) -> None:
-    for name, age in (("old", 25), ("busy", 25), ("new", 23)):
-        left = cache / "corpora" / f".{name}-0.building"
-        left.mkdir(parents=True)
-        (left / "source.values").touch()
-        then = time.time() - age * 3600
-        os.utime(left / "source.values", None if name == "busy" else (then, then))
-        os.utime(left, (then, then))
-    folder = cached(["key"], Builder()).folder
-    assert {path.name for path in folder.parent.iterdir()} == {folder.name, ".busy-0.building", ".new-0.building"}

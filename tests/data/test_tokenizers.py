@@ -330,6 +330,13 @@ def test_vocabulary_size_makes_room_for_a_large_alphabet() -> None:
     assert choose_vocab_size(characters) == 4_000
 
 
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece"])
+def test_the_chosen_size_has_room_for_the_alphabet(kind: str) -> None:
+    han = [chr(0x4E00 + n) * 2 for n in range(2_500)]
+    size = choose_vocab_size(han, kind=kind)
+    assert learn(han, kind=kind, vocab_size=size).vocab_size <= size == {"unigram": 3_000, "wordpiece": 6_000}[kind]
+
+
 def test_vocabulary_size_of_millions_of_words_stops_reading() -> None:
     def endless() -> Iterator[str]:
         yield " ".join(f"{word}" for word in range(40_000))

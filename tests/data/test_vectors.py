@@ -61,10 +61,24 @@ def test_a_file_without_the_first_line(first: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    path = tmp_path / "none.txt"
+    (tmp_path / "vectors.txt").write_text(FILE)
+    path = tmp_path / "vektors.txt"
     with pytest.raises(DataError) as caught:
         read_vectors(path, VOCABULARY)
-    assert str(caught.value) == f"{path}: there is no such file.\nGive a file of vectors in word2vec's text format."
+    assert str(caught.value) == f"{path}: there is no such file.\nDid you mean {tmp_path}/vectors.txt?"
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text(FILE)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError) as caught:
+        read_vectors(path, VOCABULARY)
+    assert str(caught.value) == f"{path}: cannot be read (Permission denied).\nCheck its permissions."
 
 
 def test_a_packed_file_that_is_cut_short(tmp_path: Path) -> None:
@@ -72,5 +86,5 @@ def test_a_packed_file_that_is_cut_short(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(FILE.encode())[:-9])
     with pytest.raises(DataError) as caught:
         read_vectors(path, VOCABULARY)
-    assert caught.value.problem.startswith(f"{path}: it cannot be unpacked: Compressed file ended")
-    assert caught.value.remedy == "Is the file complete?"
+    assert caught.value.problem == f"{path}: damaged or incomplete gzip data."
+    assert caught.value.remedy == f"Copy it again; `gzip -t {path}` tells when it is whole."

@@ -12,6 +12,7 @@ from regard.models.presets import (
     build_model,
     check_model,
     count_parameters,
+    default_preset,
     find_preset,
     model_config,
     resolved,
@@ -120,7 +121,18 @@ def test_a_field_of_another_type() -> None:
 
 
 def test_a_table_is_checked_before_the_data_is_known() -> None:
-    check_model(ModelTable(preset="transformer-tiny", fields={"d_model": 64}), origin="run.toml")
+    check_model(ModelTable(preset="transformer-tiny", fields={"d_model": 64}), task="translate", origin="run.toml")
     with pytest.raises(ConfigError) as caught:
-        check_model(ModelTable(preset="transformer-tiny", fields={"d_modle": 64}), origin="run.toml")
+        check_model(ModelTable(preset="transformer-tiny", fields={"d_modle": 64}), task="translate", origin="run.toml")
     assert str(caught.value) == "run.toml: there is no key model.d_modle.\nDid you mean d_model?"
+
+
+def test_a_model_of_other_tasks_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        check_model(ModelTable(preset="transformer-tiny"), task="classify", origin="run.toml")
+    assert caught.value.problem == "transformer-tiny is no model for the task 'classify'."
+
+
+def test_the_default_of_a_task_is_its_smallest_model() -> None:
+    assert default_preset("translate") == "transformer-tiny"
+    assert default_preset("juggle") == ""

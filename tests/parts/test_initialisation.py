@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from torch import nn
 
@@ -82,3 +83,8 @@ def test_a_shared_matrix_is_drawn_once_by_its_first_name() -> None:
     initialise(tied, 7)
     assert torch.equal(tied.output.weight, alone.tokens.weight)
     assert not torch.equal(tied.output.weight, alone.output.weight)
+
+
+def test_weights_that_nobody_thought_of_are_not_left_to_chance() -> None:
+    with pytest.raises(NotImplementedError, match="the first weights of weight are drawn"):
+        initialise(nn.Conv1d(3, 4, 2), 7)

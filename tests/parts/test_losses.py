@@ -108,3 +108,27 @@ def test_states_of_half_precision_meet_weights_of_full() -> None:
     torch.testing.assert_close(ours, expected)
     (gradient,) = torch.autograd.grad(ours, half)
     assert gradient.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_confident_tokens_cost_next_to_nothing(autocast: bool) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(300, 32)
+    targets = torch.randint(0, 300, (512,))
+    states = 5 * weight[targets]
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        loss = output_cross_entropy(states, weight, None, targets)
+    expected = F.cross_entropy(states @ weight.t(), targets, reduction="sum")
+    assert 0 <= float(loss) < 1e-3
+    assert abs(float(loss) - float(expected)) < 1e-3
+
+
+def test_frozen_weights_are_not_multiplied_for() -> None:
+    states, weight, _, targets = inputs()
+
+    def products(weight: Tensor) -> int:
+        with torch.profiler.profile() as profile:
+            output_cross_entropy(states, weight, None, targets)
+        return sum(event.name in ("aten::mm", "aten::addmm_") for event in profile.events())
+
+    assert products(weight.detach()) == products(weight) - 1

@@ -451,27 +451,6 @@ def test_validation_sees_the_moving_average_and_training_goes_on_without_it(
     ("settings", "problem", "remedy"),
     [
         ({"training.steps": 0}, "The run has no end.", "Give --steps, --epochs or --minutes."),
-        ({"training.accumulate": 0}, "training.accumulate is at least 1, not 0.", "Correct accumulate."),
-        ({"training.keep": 0}, "training.keep is at least 1, not 0.", "Correct keep."),
-        ({"training.batch_tokens": -4}, "training.batch_tokens is at least 1, not -4.", "Correct batch_tokens."),
-        ({"training.clip": -1.0}, "training.clip cannot be below 0, as -1.0 is.", "Correct clip."),
-        (
-            {"training.weight_decay": -0.5},
-            "training.weight_decay cannot be below 0, as -0.5 is.",
-            "Correct weight_decay.",
-        ),
-        (
-            {"training.validate_every": -1},
-            "training.validate_every cannot be below 0, as -1 is.",
-            "Correct validate_every.",
-        ),
-        ({"training.ema": 1.0}, "training.ema lies from 0 to below 1, not at 1.0.", "Correct ema."),
-        ({"training.beta2": 1.0}, "training.beta2 lies from 0 to below 1, not at 1.0.", "Correct beta2."),
-        (
-            {"training.label_smoothing": -0.1},
-            "training.label_smoothing lies from 0 to below 1, not at -0.1.",
-            "Correct label_smoothing.",
-        ),
         ({"training.schedule": "lineal"}, "There is no schedule 'lineal'.", "Did you mean linear?"),
     ],
 )
@@ -481,6 +460,17 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_read(
     with pytest.raises(ConfigError) as caught:
         check(make_config({"data.train": ["there-is-no-such-file"], **settings}))
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
+
+
+def test_positions_that_end_before_the_longest_example_may(make_config: MakeConfig, tmp_path: Path) -> None:
+    settings = {"model.positions": "learned", "model.max_positions": 20, "data.max_length": 20}
+    with pytest.raises(ConfigError) as caught:
+        next(train(make_config(settings), tmp_path / "run"))
+    assert caught.value.problem == (
+        "data.max_length is 20, but the model has positions for 20 tokens, one of them for the end."
+    )
+    assert caught.value.remedy == "Set data.max_length=19, or model.max_positions=21."
+    assert next(train(make_config({**settings, "data.max_length": 19}), tmp_path / "run", dry_run=True))
 
 
 def test_an_unknown_task_gets_the_near_name(make_config: MakeConfig, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import Waiting, print_json, print_table, tell
+from regard.cli.terminal import Waiting, note, print_json, print_table, tell
 from regard.cli.translate import one_line
 from regard.errors import UsageError
 
@@ -31,6 +31,7 @@ def evaluate(
     target: TargetOption = "",
     tokenize: TokenizeOption = "13a",
     lowercase: Annotated[bool, Parameter(help="ignore case in BLEU and chrF")] = False,
+    by_length: Annotated[bool, Parameter(help="score by the length of the source sentence, too")] = False,
     search: SearchOptions | None = None,
     output: Annotated[str, Parameter(metavar="FILE", help="write the translations there, a line each")] = "",
     json: JsonFlag = False,
@@ -47,10 +48,13 @@ def evaluate(
             decoding=changed(loaded.config.decoding, **as_fields(search)),
             tokenize=tokenize,
             lowercase=lowercase,
+            by_length=by_length,
             progress=waiting,
         )
     if output:
         _write(output, [one_line(text) for text in found.translations])
+    for text in found.notes:
+        note(text)
     count = len(found.translations)
     facts: dict[str, Any] = {
         "run": run,
@@ -61,11 +65,23 @@ def evaluate(
     }
     if json:
         scores = {score.name: {"value": score.value, "signature": score.signature} for score in found.scores}
-        print_json({**facts, "scores": scores})
+        buckets = [
+            {"words": one.label, "sentences": one.sentences, **{score.name: score.value for score in one.scores}}
+            for one in found.by_length
+        ]
+        print_json({**facts, "scores": scores, **({"by_length": buckets} if by_length else {})})
         return
     tell(f"{run} ({facts['checkpoint']}): {count:,} sentences, {facts['sentences_per_second']:,.1f} a second")
     rows = [[score.label, f"{score.value:.2f}", score.signature] for score in found.scores]
     print_table(["score", "value", "signature"], rows, left=(0, 2))
+    if by_length:
+        print()
+        rows = [
+            [one.label, f"{one.sentences:,}", *(f"{score.value:.2f}" for score in one.scores)]
+            for one in found.by_length
+            if one.sentences
+        ]
+        print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
 
 
 def _write(file: str, lines: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 A batch is padded to its longest example on each side, so examples of like length go together. The budget counts padded
 tokens of the longer side: examples × longest ≤ batch_tokens. `lengths` is (n,) or (n, sides); a batch is an array of
-indices.
+indices. This is what grows in memory with the corpus: 8 bytes an example for an epoch's order, 4 a side for the lengths.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from regard.errors import UsageError
 
 Indices = npt.NDArray[np.int64]
+Lengths = npt.NDArray[np.int32]
 
 # By how much of its length an example may change places. Shuffling equal lengths is enough where sentences are short
 # and many; among long documents, of which hardly two are equal, each epoch would see the same batches.
@@ -29,7 +30,9 @@ def plan(lengths: npt.ArrayLike, *, batch_tokens: int, seed: int, epoch: int) ->
     """
     longest = _longest(lengths, batch_tokens)
     random = np.random.default_rng([seed, epoch])
-    places = longest + random.random(len(longest)) * np.maximum(1.0, _MIXING * longest)
+    places = random.random(len(longest), dtype=np.float32)
+    places *= np.maximum(np.float32(1), np.float32(_MIXING) * longest)
+    places += longest
     batches = _cut(np.argsort(places, kind="stable"), longest, batch_tokens)
     return [batches[i] for i in random.permutation(len(batches))]
 
@@ -49,26 +52,26 @@ def padding_share(lengths: npt.ArrayLike, batches: Sequence[npt.NDArray[np.integ
     return 1 - real / padded if padded else 0.0
 
 
-def _as_sides(lengths: npt.ArrayLike) -> Indices:
+def _as_sides(lengths: npt.ArrayLike) -> Lengths:
     """Return lengths as (n, sides)."""
-    array = np.asarray(lengths, dtype=np.int64)
+    array = np.asarray(lengths, dtype=np.int32)
     return array[:, None] if array.ndim == 1 else array
 
 
-def _longest(lengths: npt.ArrayLike, batch_tokens: int) -> Indices:
+def _longest(lengths: npt.ArrayLike, batch_tokens: int) -> Lengths:
     if batch_tokens < 1:
         raise UsageError(f"A batch needs room for at least 1 token, not {batch_tokens}.", "Set training.batch_tokens.")
-    return np.asarray(_as_sides(lengths).max(axis=1, initial=0), dtype=np.int64)
+    return np.asarray(_as_sides(lengths).max(axis=1, initial=0), dtype=np.int32)
 
 
-def _cut(order: Indices, longest: Indices, batch_tokens: int) -> list[Indices]:
+def _cut(order: Indices, longest: Lengths, batch_tokens: int) -> list[Indices]:
     """Cut an order into batches, each as large as the budget allows."""
     batches = []
     start = 0
     while start < len(order):
         most = max(1, batch_tokens // max(1, int(longest[order[start]])))
         candidates = order[start : start + most]
-        padded = np.maximum.accumulate(longest[candidates]) * np.arange(1, len(candidates) + 1)
+        padded = np.maximum.accumulate(longest[candidates]) * np.arange(1, len(candidates) + 1, dtype=np.int64)
         size = max(1, int(np.searchsorted(padded, batch_tokens, side="right")))
         batches.append(candidates[:size])
         start += size

@@ -8,11 +8,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from regard.config import DataConfig
 from regard.data.formats import Bad, Pair, read_pairs
-from regard.data.formats.files import check_file
+from regard.data.formats.files import open_regular
 from regard.data.formats.rows import excerpt
 from regard.data.lengths import LengthCounter, Lengths
 from regard.data.pair_index import PairIndex
@@ -244,13 +243,7 @@ def _overlap(index: PairIndex, test_pairs: Iterable[Pair | Bad]) -> Overlap:
     )
 
 
-def fingerprint(files: Sequence[str | os.PathLike[str]]) -> str:
-    """Return the SHA-256 of the files' contents in their order; their names do not matter."""
-    return hashlib.sha256("".join(content_hash(file) for file in files).encode()).hexdigest()
-
-
 def content_hash(file: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of the bytes of a file."""
-    check_file(os.fspath(file))
-    with Path(file).open("rb") as stream:
+    with open_regular(os.fspath(file)) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

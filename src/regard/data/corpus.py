@@ -9,16 +9,14 @@ number a row. All files are raw little-endian integers; `index.json` says what t
 This file knows no tokenizer and no format: what the columns mean is the caller's.
 """
 
-import hashlib
 import json
 import os
 import shutil
 import sys
-import time
 import uuid
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,11 +30,10 @@ from regard.errors import DataError
 Integers = npt.NDArray[np.integer]
 
 _INDEX = "index.json"
-_BUILDING = ".building"
+BUILDING = ".building"  # the end of a folder's name until it is whole
 _BUFFER = 1 << 16
 _FORMAT = 1
 _CODES = {"u1": "B", "u2": "H", "u4": "I", "i8": "q"}  # numpy's name of a type, and the one of Python's `array`
-_DAY = 24 * 3600.0
 
 
 class Ragged:
@@ -100,8 +97,13 @@ class Corpus:
                     raise _damaged(folder, f"the offsets of {name} do not fit its values")
                 ragged[name] = Ragged(values, offsets)
             return cls(folder, rows, ragged, numbers, index["facts"])
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise _damaged(folder, f"{_INDEX} cannot be read ({error})") from error
+        except OSError as error:
+            raise DataError(
+                f"{folder}: the corpus cannot be read: {error.strerror or error}.",
+                "Check its permissions, or let REGARD_CACHE name another folder.",
+            ) from error
 
 
 class CorpusWriter:
@@ -123,7 +125,7 @@ class CorpusWriter:
         self.facts: Mapping[str, Any] = {}
         self.rows = 0
         self._columns: dict[str, _Column] = {}
-        self._temporary = self.folder.with_name(f".{self.folder.name}-{uuid.uuid4().hex}{_BUILDING}")
+        self._temporary = self.folder.with_name(f".{self.folder.name}-{uuid.uuid4().hex}{BUILDING}")
 
     def add_ids(self, name: str, *, vocab_size: int) -> None:
         """Add a ragged column of token ids, two bytes each where the vocabulary allows it."""
@@ -226,44 +228,9 @@ class _Column:
 
     def close(self) -> None:
         for file in self._files:
-            file.close()
-
-
-def cache_folder() -> Path:
-    """Return where encoded corpora are kept: $REGARD_CACHE, else $XDG_CACHE_HOME/regard, else ~/.cache/regard."""
-    if own := os.environ.get("REGARD_CACHE"):
-        return Path(own)
-    common = os.environ.get("XDG_CACHE_HOME")
-    return (Path(common) if common else Path.home() / ".cache") / "regard"
-
-
-def cached(key_parts: Sequence[str], build: Callable[[CorpusWriter], Mapping[str, Any] | None]) -> Corpus:
-    """Return the corpus of a key from the cache, built on first use.
-
-    `key_parts` say everything that the corpus depends on: fingerprints of files and of the vocabulary, settings.
-    `build` fills a writer, and returns facts to keep (a JSON object) or None. A damaged entry is built anew.
-    Two processes may build at once: the folder of the first to finish serves both.
-    """
-    # Lengths keep apart the keys ("ab", "c") and ("a", "bc").
-    key = hashlib.sha256("".join(f"{len(part)}:{part}" for part in key_parts).encode()).hexdigest()[:32]
-    folder = cache_folder() / "corpora" / key
-    if folder.exists():
-        try:
-            return Corpus.open(folder)
-        except DataError:
-            shutil.rmtree(folder, ignore_errors=True)
-    _remove_abandoned(folder.parent)
-    with CorpusWriter(folder) as writer:
-        writer.facts = build(writer) or {}
-    return Corpus.open(folder)
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove what killed processes left half built: nothing was written to it for a day."""
-    for left in folder.glob(f".*{_BUILDING}"):
-        times = [path.stat().st_mtime for path in (left, *left.glob("*")) if path.exists()]
-        if max(times, default=0.0) < time.time() - _DAY:
-            shutil.rmtree(left, ignore_errors=True)
+            # What matters is written and synced by now. On a full disk closing fails again, and has nothing to add.
+            with suppress(OSError):
+                file.close()
 
 
 def _map(path: Path, dtype: str, count: int) -> npt.NDArray[Any]:
@@ -279,8 +246,12 @@ def _map(path: Path, dtype: str, count: int) -> npt.NDArray[Any]:
     return np.asarray(np.memmap(path, dtype=kind, mode="r")) if count else np.empty(0, dtype=kind)
 
 
-def _damaged(folder: Path, reason: str) -> DataError:
-    return DataError(f"{folder}: not a whole corpus: {reason}.", "Remove the folder and encode the text again.")
+class DamagedError(DataError):
+    """A corpus that is not whole: encoding the text again will mend it."""
+
+
+def _damaged(folder: Path, reason: str) -> DamagedError:
+    return DamagedError(f"{folder}: not a whole corpus: {reason}.", "Remove the folder and encode the text again.")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Parallel text, from files to two encoded corpora: screened, held out, tokenised, stored once.
 
-Every pass streams; nothing here grows with the corpus but what the operating system maps and may drop again.
+Every pass streams: what grows with the corpus lies on the disk, and is mapped from there.
 """
 
 import hashlib
@@ -10,15 +10,17 @@ from itertools import islice
 from pathlib import Path
 
 from regard.config import DataConfig, TokenizerConfig
+from regard.data.cache import cached
 from regard.data.checks import BAD_SHARE, ScreeningReport, content_hash, screen
-from regard.data.corpus import Corpus, CorpusWriter, cached
+from regard.data.corpus import Corpus, CorpusWriter
 from regard.data.formats import Bad, Pair, read_pairs
 from regard.data.formats.endings import ending_of
+from regard.data.hold_out import HoldOut, is_held_out
 from regard.data.tokenizers import Tokenizer, choose_vocab_size, learn
 from regard.errors import DataError
 
 CHUNK = 4096  # pairs tokenised together
-_VERSION = "2"  # of what the cache keeps; raise it when that, the screening or the way files are read changes
+_VERSION = "3"  # of what the cache keeps; raise it when that, the screening or the way files are read changes
 Progress = Callable[[str, int], None]  # what is done, and how many pairs so far
 
 
@@ -76,15 +78,14 @@ def prepare_parallel(
         raise DataError("There is nothing to train on.", "Give the training files with --train.")
     hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
     contents = {file: content + ending_of(file) for file, content in hashes.items()}
-    screening = _screen_once(data, contents, progress)
-    share = 0.0 if data.valid else _held_out_share(data.hold_out, screening.n_good)
-    training = _Pairs(data, files=data.train, keep=lambda source: not _held_out(source, share))
+    screening, limit = _screen_once(data, contents, progress)
+    training = _Pairs(data, files=data.train, keep=lambda source: not is_held_out(source, limit))
     if vocabulary is None:
         vocabulary = _learn_vocabulary(training, tokenizer, progress)
     key = (
         _VERSION,
         vocabulary.fingerprint(),
-        repr((data.source, data.target, data.max_length, data.max_ratio, data.on_bad, share)),
+        repr((data.source, data.target, data.max_length, data.max_ratio, data.on_bad, limit)),
     )
     train = cached(
         ("training pairs", *key, *(contents[file] for file in data.train)),
@@ -94,7 +95,7 @@ def prepare_parallel(
     if data.valid:
         validation = _Pairs(data, files=data.valid, keep=lambda source: True)
     else:
-        validation = _Pairs(data, files=data.train, keep=lambda source: _held_out(source, share))
+        validation = _Pairs(data, files=data.train, keep=lambda source: is_held_out(source, limit))
     valid = cached(
         ("validation pairs", *key, *(contents[file] for file in validation.files)),
         lambda writer: _encode(writer, validation, vocabulary, data, progress, texts=True),
@@ -108,24 +109,34 @@ def prepare_parallel(
     )
 
 
-def _screen_once(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> ScreeningReport:
-    """Read the training files for what is wrong with them, or remember what was found in the same contents before."""
-    settings = repr((data.source, data.target, data.max_ratio, data.on_bad))
+def _screen_once(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> tuple[ScreeningReport, int]:
+    """Read the training files for what is wrong with them, or remember what was found in the same contents before.
+
+    Return also the largest hash of a source that is held out, -1 for none.
+    """
+    hold_out = None if data.valid else data.hold_out
+    settings = repr((data.source, data.target, data.max_ratio, data.on_bad, hold_out))
     key = ("screening", _VERSION, settings, *(contents[file] for file in data.train))
     found = cached(key, lambda writer: _screen_all(data, progress)).facts
     examples = {
         reason: tuple(Bad(data.train[file], line, reason, excerpt) for file, line, excerpt in bad)
         for reason, bad in found["examples"].items()
     }
-    return ScreeningReport(n_read=found["n_read"], n_good=found["n_good"], reasons=found["reasons"], examples=examples)
+    report = ScreeningReport(
+        n_read=found["n_read"], n_good=found["n_good"], reasons=found["reasons"], examples=examples
+    )
+    return report, found["limit"]
 
 
 def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
-    """Read the training files once, and return the screening's report as JSON, files by their number."""
+    """Read the training files once; return what `_screen_once` remembers as JSON, files by their number."""
     screening = screen(
         read_pairs(data.train, source=data.source, target=data.target), max_ratio=data.max_ratio, on_bad=data.on_bad
     )
-    for count, _ in enumerate(screening, start=1):
+    hold_out = HoldOut(data.hold_out)
+    for count, pair in enumerate(screening, start=1):
+        if not data.valid:
+            hold_out.add(pair.source)
         if count % CHUNK == 0:
             progress("reading", count)
     report = screening.report
@@ -133,7 +144,14 @@ def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
         reason: [(data.train.index(one.file), one.line, one.excerpt) for one in bad]
         for reason, bad in report.examples.items()
     }
-    return {"n_read": report.n_read, "n_good": report.n_good, "reasons": report.reasons, "examples": examples}
+    limit = -1 if data.valid else hold_out.limit()
+    return {
+        "n_read": report.n_read,
+        "n_good": report.n_good,
+        "reasons": report.reasons,
+        "examples": examples,
+        "limit": limit,
+    }
 
 
 @dataclass
@@ -162,22 +180,10 @@ class _Pairs:
                 yield pair.target
 
 
-def _held_out_share(wanted: int, n_pairs: int) -> float:
-    """Return the share of the pairs to hold out: what was asked for, or 1 %, 100 to 2,000 pairs, at most a tenth."""
-    count = wanted or min(2000, max(100, n_pairs // 100), n_pairs // 10)
-    return max(1, count) / n_pairs
-
-
-def _held_out(source: str, share: float) -> bool:
-    """Decide by the source sentence alone, so that no sentence is on both sides."""
-    digest = hashlib.blake2b(source.strip().casefold().encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") < share * 2**64
-
-
 def _learn_vocabulary(pairs: _Pairs, config: TokenizerConfig, progress: Progress) -> Vocabulary:
     def tokenizer(*, source: bool, target: bool) -> Tokenizer:
         progress("learning the vocabulary", 0)
-        size = config.vocab_size or choose_vocab_size(pairs.texts(source=source, target=target))
+        size = config.vocab_size or choose_vocab_size(pairs.texts(source=source, target=target), kind=config.kind)
         return learn(pairs.texts(source=source, target=target), kind=config.kind, vocab_size=size)
 
     if config.shared:

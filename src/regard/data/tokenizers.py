@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import sqrt
+from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +224,8 @@ def learn(texts: Iterable[str], *, kind: str, vocab_size: int, specials: Sequenc
     return Tokenizer(_rounded(library) if kind == "unigram" else library)
 
 
-def choose_vocab_size(texts: Iterable[str]) -> int:
-    """Return a good vocabulary size for a corpus: 1,000 to 32,000, in thousands.
+def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe") -> int:
+    """Return a good vocabulary size for a corpus: 1,000 to 32,000, in thousands; more where the alphabet needs it.
 
     Two thoughts. A subword needs examples to be learnt from, so the size grows with the corpus, as the number of
     distinct words does: with the square root (Heaps' law). Ten times the root of the number of words, counted as 5.5
@@ -235,6 +235,9 @@ def choose_vocab_size(texts: Iterable[str]) -> int:
     Reads no further than the answer needs.
     """
     smallest, largest = 1_000, 32_000
+    uses = {"unigram": 1, "wordpiece": 2}.get(
+        kind, 0
+    )  # tokens that each character needs: to begin a word, and to go on
     n_characters = 0
     distinct: set[str] = set()
     alphabet: set[str] = set()
@@ -243,11 +246,12 @@ def choose_vocab_size(texts: Iterable[str]) -> int:
         alphabet.update(text)
         if len(distinct) < largest:
             distinct.update(text.split())
-        elif 10 * sqrt(n_characters / 5.5) >= largest:
+        elif 10 * sqrt(n_characters / 5.5) >= largest and not uses:
             break
     by_size = 10 * sqrt(n_characters / 5.5)
     wanted = max(smallest, min(by_size, len(distinct))) + len(alphabet)
-    return min(largest, int(wanted) // 1_000 * 1_000)
+    needed = len(SPECIALS) + uses * (len(alphabet) + 1)
+    return max(min(largest, int(wanted) // 1_000 * 1_000), ceil(needed / 1_000) * 1_000)
 
 
 class _Reading:

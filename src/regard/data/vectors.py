@@ -3,8 +3,7 @@
 The first line says how many words and how wide; each other line is a word and its numbers, separated by spaces.
 """
 
-import gzip
-import zlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +11,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.formats.files import DAMAGE, damaged, open_file
 from regard.errors import DataError
 
 
@@ -21,19 +21,15 @@ def read_vectors(path: str | Path, vocabulary: Mapping[str, int]) -> tuple[npt.N
     Rows of words that the file does not have are zero. Of a word that it has twice, the first line counts.
     Memory holds the vocabulary's vectors only. A path that ends in .gz is unpacked on the way.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file.", "Give a file of vectors in word2vec's text format.")
+    name = os.fspath(path)
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            return _read(path, file, vocabulary)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: it cannot be unpacked: {error}.", "Is the file complete?") from error
+        with open_file(name) as file:
+            return _read(name, file, vocabulary)
+    except DAMAGE:
+        raise damaged(name) from None
 
 
-def _read(
-    path: Path, file: BinaryIO | gzip.GzipFile, vocabulary: Mapping[str, int]
-) -> tuple[npt.NDArray[np.float32], int]:
+def _read(path: str, file: BinaryIO, vocabulary: Mapping[str, int]) -> tuple[npt.NDArray[np.float32], int]:
     n_words, width = _header(path, file.readline())
     vectors = np.zeros((max(vocabulary.values(), default=-1) + 1, width), dtype=np.float32)
     found: set[str] = set()
@@ -55,7 +51,7 @@ def _read(
     return vectors, len(found)
 
 
-def _header(path: Path, line: bytes) -> tuple[int, int]:
+def _header(path: str, line: bytes) -> tuple[int, int]:
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() and int(field) > 0 for field in fields):
         shown = line[:40].decode("utf-8", errors="replace").rstrip()
@@ -66,7 +62,7 @@ def _header(path: Path, line: bytes) -> tuple[int, int]:
     return int(fields[0]), int(fields[1])
 
 
-def _numbers(path: Path, line_number: int, fields: list[bytes]) -> npt.NDArray[np.float32]:
+def _numbers(path: str, line_number: int, fields: list[bytes]) -> npt.NDArray[np.float32]:
     try:
         numbers = np.array([float(field) for field in fields])
     except ValueError:
@@ -78,5 +74,5 @@ def _numbers(path: Path, line_number: int, fields: list[bytes]) -> npt.NDArray[n
     return numbers.astype(np.float32)
 
 
-def _wrong(path: Path, line_number: int, reason: str) -> DataError:
+def _wrong(path: str, line_number: int, reason: str) -> DataError:
     return DataError(f"{path}, line {line_number}: {reason}.", "Is the file in word2vec's text format, and complete?")

@@ -59,10 +59,23 @@ def model_config(table: ModelTable, *, origin: str, **sizes: int) -> ModelConfig
     return build(preset.config, {**preset.fields, **table.fields, **sizes}, origin=origin, path="model")
 
 
-def check_model(table: ModelTable, *, origin: str) -> None:
-    """Refuse a wrong name or value at once, before the data decides the fields that have no default."""
-    undecided = {field.name: 1000 for field in fields(find_preset(table.preset).config) if field.default is MISSING}
-    model_config(table, origin=origin, **undecided)
+def check_model(table: ModelTable, *, task: str, origin: str) -> None:
+    """Refuse a wrong name or value, or a model of other tasks, before the data decides the fields without a default."""
+    preset = find_preset(table.preset)
+    if task not in preset.tasks:
+        fitting = ", ".join(name for name, other in PRESETS.items() if task in other.tasks)
+        raise UsageError(f"{preset.name} is no model for the task '{task}'.", f"Choose one of: {fitting}.")
+    model_config(table, origin=origin, **_decided_by_data(preset, 1000))
+
+
+def default_preset(task: str) -> str:
+    """Return the smallest model of a task, empty if there is none."""
+    return next((name for name, preset in PRESETS.items() if task in preset.tasks), "")
+
+
+def _decided_by_data(preset: Preset, size: int) -> dict[str, int]:
+    """The fields that have no default because the data decides them, all given one size."""
+    return {field.name: size for field in fields(preset.config) if field.default is MISSING}
 
 
 def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:
@@ -79,5 +92,5 @@ def count_parameters(preset: Preset, vocab_size: int) -> int:
     """Count what a preset learns with a vocabulary of this size; shapes are enough, no memory is taken."""
     table = ModelTable(preset=preset.name)
     with torch.device("meta"):
-        model = build_model(model_config(table, origin="model", source_vocab=vocab_size, target_vocab=vocab_size))
+        model = build_model(model_config(table, origin="model", **_decided_by_data(preset, vocab_size)))
     return sum(parameter.numel() for parameter in model.parameters())

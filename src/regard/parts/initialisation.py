@@ -9,6 +9,8 @@ import math
 import torch
 from torch import nn
 
+from regard.parts.norms import LayerNorm, RMSNorm
+
 
 def initialise(model: nn.Module, seed: int) -> None:
     """Xavier-uniform matrices (Glorot & Bengio 2010), zero biases, N(0, 1/D) embeddings; norms keep their ones and zeros."""
@@ -30,6 +32,8 @@ def _fill(module: nn.Module, name: str, parameter: nn.Parameter, generator: torc
         elif parameter.dim() == 2:
             # An embedding, learned positions or an output layer: a row a token or position.
             nn.init.normal_(parameter, std=1 / math.sqrt(parameter.shape[1]), generator=generator)
+        elif not isinstance(module, LayerNorm | RMSNorm):
+            raise NotImplementedError(f"nobody has said how the first weights of {name} are drawn")
 
 
 def _generator(seed: int, name: str) -> torch.Generator:

@@ -35,28 +35,36 @@ class _OutputCrossEntropy(torch.autograd.Function):
     def forward(
         context: Any, states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
     ) -> Tensor:
-        d_states, d_weight, d_bias = torch.empty_like(states), torch.zeros_like(weight), None
-        if bias is not None:
-            d_bias = torch.zeros_like(bias)
+        wanted = context.needs_input_grad[:3]
+        d_states, d_weight, d_bias = (
+            torch.zeros_like(tensor) if tensor is not None and needed else None
+            for tensor, needed in zip((states, weight, bias), wanted, strict=True)
+        )
         chunk = max(1, CHUNK_ELEMENTS // len(weight))
-        total = states.new_zeros((), dtype=torch.float32)
+        at_target, over_all = states.new_zeros((2,), dtype=torch.float32)  # the two terms of the smoothed loss
         for start in range(0, len(states), chunk):
             rows = slice(start, start + chunk)
             logits = F.linear(states[rows], weight, bias).float()
             largest = logits.amax(1, keepdim=True)
-            exponentials = logits.sub_(largest).exp_()
+            logits -= largest
+            wanted_logits = logits.gather(1, targets[rows, None])
+            exponentials = logits.exp_()
             sums = exponentials.sum(1, keepdim=True)  # softmax = exponentials / sums
-            total += (largest + sums.log()).sum()
-            if any(context.needs_input_grad):
-                exponentials = exponentials.to(states.dtype)
+            logarithms = sums.log()
+            # Both about zero for a confident token: the difference of the large numbers behind them would not be.
+            at_target += (logarithms - wanted_logits).sum()
+            over_all += (logarithms + largest).sum()
+            exponentials = exponentials.to(states.dtype)
+            if d_states is not None:
                 torch.mm(exponentials, weight, out=d_states[rows]).div_(sums)
+            if d_weight is not None:
                 d_weight.addmm_(exponentials.t(), states[rows] / sums)
-                if d_bias is not None:
-                    d_bias += (exponentials / sums).sum(0)
-        total -= _expected_logits(states, weight, bias, targets, smoothing)
-        if any(context.needs_input_grad):
-            _subtract_targets(d_states, d_weight, d_bias, states, weight, targets, smoothing)
+            if d_bias is not None:
+                d_bias += (exponentials / sums).sum(0)
+        over_all -= _mean_logits(states, weight, bias)
+        _subtract_targets(d_states, d_weight, d_bias, states, weight, targets, smoothing)
         context.save_for_backward(d_states, d_weight, d_bias)
+        total: Tensor = (1 - smoothing) * at_target + smoothing * over_all
         return total
 
     @staticmethod
@@ -66,18 +74,15 @@ class _OutputCrossEntropy(torch.autograd.Function):
         return (*scaled, None, None)
 
 
-def _expected_logits(states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float) -> Tensor:
-    """The sum over tokens of the logits' mean under the target distribution."""
-    at_target = (states * weight[targets]).sum()
+def _mean_logits(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The sum over tokens of the mean of their logits."""
     mean = (states @ weight.mean(0)).sum()
-    if bias is not None:
-        at_target, mean = at_target + bias[targets].sum(), mean + bias.mean() * len(states)
-    return ((1 - smoothing) * at_target + smoothing * mean).float()
+    return (mean if bias is None else mean + bias.mean() * len(states)).float()
 
 
 def _subtract_targets(
-    d_states: Tensor,
-    d_weight: Tensor,
+    d_states: Tensor | None,
+    d_weight: Tensor | None,
     d_bias: Tensor | None,
     states: Tensor,
     weight: Tensor,
@@ -85,9 +90,11 @@ def _subtract_targets(
     smoothing: float,
 ) -> None:
     """Turn gradients through the softmax into gradients through softmax - target distribution, in place."""
-    d_states -= (1 - smoothing) * weight[targets] + smoothing * weight.mean(0)
-    d_weight.index_add_(0, targets, states, alpha=smoothing - 1)
-    d_weight -= smoothing / len(weight) * states.sum(0)
+    if d_states is not None:
+        d_states -= (1 - smoothing) * weight[targets] + smoothing * weight.mean(0)
+    if d_weight is not None:
+        d_weight.index_add_(0, targets, states, alpha=smoothing - 1)
+        d_weight -= smoothing / len(weight) * states.sum(0)
     if d_bias is not None:
         d_bias.index_add_(0, targets, torch.ones_like(targets, dtype=d_bias.dtype), alpha=smoothing - 1)
         d_bias -= smoothing * len(states) / len(weight)

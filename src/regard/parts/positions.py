@@ -34,7 +34,6 @@ class Sinusoidal(nn.Module):
     """Fixed sinusoids of any base; no limit of length."""
 
     table: Tensor
-    limit: int | None = None
 
     def __init__(self, d_model: int, *, base: float = 10000.0, n_ready: int = 512) -> None:
         super().__init__()
@@ -43,7 +42,7 @@ class Sinusoidal(nn.Module):
 
     def forward(self, positions: Tensor) -> Tensor:
         """(T,) or (B, T) to (…, D)."""
-        # The positions of a batch run up, so that its last is its largest; beyond the table they are computed.
+        # Beyond the table they are computed.
         if positions.numel() and int(positions.max()) >= len(self.table):
             return sinusoids(positions, self.table.shape[1], base=self.base)
         return self.table[positions]
@@ -70,8 +69,6 @@ class Learned(nn.Module):
 class Index(nn.Module):
     """The order number, in every feature."""
 
-    limit: int | None = None
-
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
@@ -82,8 +79,6 @@ class Index(nn.Module):
 
 class Fraction(nn.Module):
     """The position over the length of its sequence, in every feature; needs the whole sequence, as an encoder has it."""
-
-    limit: int | None = None
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -120,6 +115,8 @@ POSITIONS = ("sinusoidal", "learned", "rotary", "index", "fraction", "none")
 
 def make_positions(name: str, d_model: int, *, limit: int, base: float) -> nn.Module | None:
     """Build the encoding a config names; None for rotary (attention applies it) and none."""
+    if base <= 0:
+        raise ConfigError(f"model.position_base is above 0, not {base}.", "The paper's is 10000.")
     if name == "sinusoidal":
         return Sinusoidal(d_model, base=base)
     if name == "learned":

@@ -16,6 +16,7 @@ from regard.data.parallel import ParallelData, Vocabulary
 from regard.data.tokenizers import Tokenizer
 from regard.tasks.task import Indices
 
+N_EXAMPLES = 2  # of bad pairs that the report shows for each reason
 Rows = Sequence[Sequence[int] | Integers]
 
 
@@ -41,7 +42,8 @@ class PairExamples:
         self.batch_tokens = batch_tokens
         self.seed = seed
         # One more on each side: the end token of the source, the start or the end token of the target.
-        self.lengths = np.stack([corpus.ragged["source"].lengths, corpus.ragged["target"].lengths], axis=1) + 1
+        sides = corpus.ragged["source"].lengths, corpus.ragged["target"].lengths
+        self.lengths = np.stack(sides, axis=1, dtype=np.int32, casting="same_kind") + np.int32(1)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -105,10 +107,11 @@ def pair_facts(data: ParallelData, train: PairExamples) -> tuple[tuple[str, str]
         ("vocabulary", f"{sizes} tokens ({vocabulary.source.kind})"),
         ("batches", f"{len(order):,} an epoch, {batching.padding_share(train.lengths, order):.1%} padding"),
     ]
-    if screening.n_bad:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in screening.reasons.items())
-        first = next(iter(screening.examples.values()))[0]
-        facts.append(("left out", f"{screening.n_bad:,} bad pairs: {reasons}; first {first.file}:{first.line}"))
+    for reason, count in screening.reasons.items():
+        examples = "; ".join(
+            f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in screening.examples[reason][:N_EXAMPLES]
+        )
+        facts.append(("left out", f"{count:,} bad pairs, {reason}: {examples}"))
     if data.train.facts["n_long"]:
         file, line = data.train.facts["first_long"]
         facts.append(("left out", f"{data.train.facts['n_long']:,} pairs too long, first {train.files[file]}:{line}"))

@@ -4,8 +4,11 @@ Works with any model that offers `states(source, lengths, target)` and an output
 to decode, `start` and `step`. How lines become translations is in `translating.py`.
 """
 
+import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +20,13 @@ from torch import Tensor, nn
 from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
 from regard.data.parallel import Vocabulary, prepare_parallel
-from regard.data.vectors import read_vectors
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score, perplexity, score_translations
 from regard.parts.losses import output_cross_entropy
 from regard.tasks.pairs import PairBatch, PairExamples, pair_batch, pair_facts
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.translating import Translation, Translator
+from regard.tasks.word_vectors import WordVectors
 
 
 class Translate:
@@ -45,7 +48,11 @@ class Translate:
             for corpus, own in zip((data.train, data.valid), files, strict=True)
         )
         task = cls(data.vocabulary, config)
-        return Prepared(task=task, train=train, valid=valid, facts=pair_facts(data, train), hashes=data.hashes)
+        facts = [*pair_facts(data, train)]
+        for side, vectors in task.word_vectors.items():
+            n_words = getattr(data.vocabulary, side).vocab_size
+            facts.append(("vectors", f"{len(vectors.ids):,} of {n_words:,} {side} words, from {vectors.path}"))
+        return Prepared(task=task, train=train, valid=valid, facts=tuple(facts), hashes=data.hashes)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> "Translate":
@@ -60,22 +67,24 @@ class Translate:
 
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embeddings; a word without a vector keeps its random one."""
+        freeze = self.config.tokenizer.freeze_vectors
+        if freeze and self.config.training.weight_decay:
+            raise ConfigError(
+                "Weight decay would shrink the vectors that tokenizer.freeze_vectors keeps as they are.",
+                "Set training.weight_decay = 0, or let the vectors be tuned.",
+            )
+        for side, vectors in self.word_vectors.items():
+            vectors.put_into(getattr(model, f"{side}_embedding").tokens.weight, freeze=freeze)
+
+    @cached_property
+    def word_vectors(self) -> dict[str, WordVectors]:
+        """The given vectors of each side, read when first asked for."""
         path = self.config.tokenizer.vectors
         if not path:
-            return
-        sides = {"source_embedding": self.vocabulary.source, "target_embedding": self.vocabulary.target}
-        for name, tokenizer in sides.items():
-            weight = getattr(model, name).tokens.weight
-            vectors, _ = read_vectors(path, tokenizer.vocabulary)
-            if vectors.shape[1] != weight.shape[1]:
-                raise ConfigError(
-                    f"The vectors of {path} have {vectors.shape[1]} features, the model's embedding {weight.shape[1]}.",
-                    f"Set model.d_model = {vectors.shape[1]}.",
-                )
-            with torch.no_grad():
-                found = np.flatnonzero(vectors.any(axis=1))
-                weight[found] = torch.from_numpy(vectors[found]).to(weight)
-            weight.requires_grad_(not self.config.tokenizer.freeze_vectors)
+            return {}
+        source = WordVectors.read(path, self.vocabulary.source)
+        target = source if self.vocabulary.shared else WordVectors.read(path, self.vocabulary.target)
+        return {"source": source, "target": target}
 
     def loss(self, model: Any, batch: PairBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the target's tokens, and their number."""
@@ -99,23 +108,30 @@ class Translate:
         n_decoded = len(examples) if n_decoded < 0 else n_decoded
         if n_decoded and hasattr(model, "step"):  # a network of the caller's own may know nothing of decoding
             sources, references = examples.texts(n_decoded)
-            outputs = [one.text for one in self.translate([model], sources, replace(decoding, beam=1, n_best=1))]
+            greedy = replace(decoding, beam=1, n_best=1, sample=False)
+            outputs = [one.text for one in self.translate([model], sources, greedy)]
             found = score_translations(outputs, references, metrics=("bleu", "chrf"))
             scores |= {score.name: score.value for score in found}
             samples = tuple(zip(sources, references, outputs, strict=True))[:3]
         return Validation(loss=loss, scores=scores, samples=samples)
 
-    def mean_loss(self, model: nn.Module, sources: Sequence[str], targets: Sequence[str]) -> float:
-        """The mean cross entropy of the targets' tokens, their end tokens among them, in nats."""
+    def mean_loss(self, model: nn.Module, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, int]:
+        """The mean cross entropy of the targets' tokens, their end tokens among them, in nats, and over how many pairs.
+
+        Pairs that are longer than the model's positions have none.
+        """
         device = next(model.parameters()).device
-        source = self.vocabulary.source.encode_batch(sources)
-        target = self.vocabulary.target.encode_batch(targets)
-        lengths = np.array([[len(a) + 1, len(b) + 1] for a, b in zip(source, target, strict=True)])
+        limit = getattr(model, "max_length", None) or sys.maxsize
+        encoded = zip(
+            self.vocabulary.source.encode_batch(sources), self.vocabulary.target.encode_batch(targets), strict=True
+        )
+        pairs = [(source, target) for source, target in encoded if max(len(source), len(target)) < limit]
+        lengths = np.array([[len(source) + 1, len(target) + 1] for source, target in pairs]).reshape(-1, 2)
         batches = (
-            pair_batch([source[i] for i in rows], [target[i] for i in rows], self.vocabulary, device)
+            pair_batch([pairs[i][0] for i in rows], [pairs[i][1] for i in rows], self.vocabulary, device)
             for rows in batching.fixed_batches(lengths, self.config.training.batch_tokens)
         )
-        return self._mean_loss(model, batches)
+        return self._mean_loss(model, batches), len(pairs)
 
     def _mean_loss(self, model: nn.Module, batches: Iterable[PairBatch]) -> float:
         total, weight = 0.0, 0.0
@@ -123,7 +139,7 @@ class Translate:
             for batch in batches:
                 loss, n_tokens = self.loss(model, batch, smoothing=0.0)
                 total, weight = total + float(loss), weight + n_tokens
-        return total / weight
+        return total / weight if weight else math.nan
 
     def translate(
         self,

@@ -45,13 +45,15 @@ def train(
         machine = runtime.prepare(config.runtime)
         config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
         run = RunFolder.new(path)
+        task = find_task(config.task)
         if model is None:
-            check_model(config.model, origin="model")
-        prepared = find_task(config.task).prepare(config, vocabulary=vocabulary, progress=progress)
+            check_model(config.model, task=config.task, origin="model")
+        prepared = task.prepare(config, vocabulary=vocabulary, progress=progress)
         if model is None:
             sizes = model_config(config.model, origin="model", **prepared.task.sizes())
             config = dataclasses.replace(config, model=resolved(config.model, sizes))
             model = build_model(sizes, seed=config.seed)
+        refuse_short_positions(model, config)
         prepared.task.initialise(model)
         session = Session(run, config, prepared, model.to(machine.device), machine)
         if dry_run:
@@ -117,31 +119,23 @@ def rebuild(run: RunFolder, config: RunConfig) -> nn.Module:
     return build_model(model_config(config.model, origin=str(run.config_file)), seed=config.seed)
 
 
-_NOT_NEGATIVE = (
-    *("steps", "epochs", "minutes", "learning_rate", "warmup", "epsilon", "weight_decay", "clip"),
-    *("validate_every", "save_every_steps", "save_every_minutes", "patience", "average"),
-)
-
-
 def check(config: RunConfig) -> None:
     """Refuse what cannot be trained, before anything is read."""
     training = config.training
     check_schedule(training)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
-    for name in ("batch_tokens", "accumulate", "keep"):
-        if getattr(training, name) < 1:
-            raise ConfigError(f"training.{name} is at least 1, not {getattr(training, name)}.", f"Correct {name}.")
-    for name in _NOT_NEGATIVE:
-        if getattr(training, name) < 0:
-            raise ConfigError(
-                f"training.{name} cannot be below 0, as {getattr(training, name)} is.", f"Correct {name}."
-            )
-    for name in ("label_smoothing", "ema", "beta1", "beta2"):
-        if not 0 <= getattr(training, name) < 1:
-            raise ConfigError(
-                f"training.{name} lies from 0 to below 1, not at {getattr(training, name)}.", f"Correct {name}."
-            )
+
+
+def refuse_short_positions(model: nn.Module, config: RunConfig) -> None:
+    """Learned positions must reach as far as the longest example may, its end token counted."""
+    limit = getattr(model, "max_length", None)
+    if limit is not None and config.data.max_length >= limit:
+        raise ConfigError(
+            f"data.max_length is {config.data.max_length:,}, but the model has positions for {limit:,} tokens, one of "
+            "them for the end.",
+            f"Set data.max_length={limit - 1}, or model.max_positions={config.data.max_length + 1}.",
+        )
 
 
 def with_absolute_paths(config: RunConfig) -> RunConfig:

@@ -76,6 +76,25 @@ def test_the_encoding_is_what_the_file_says(tmp_path: Path, encoding: str) -> No
     assert list(read_tmx(str(file))) == [Row(str(file), 3, {"en": "Munich", "de": "München"})]
 
 
+@pytest.mark.parametrize("encoding", ["GB2312", "foo", "base64", "idna", "cp037"])
+def test_an_encoding_that_cannot_be_read(tmp_path: Path, encoding: str) -> None:
+    content = document(UNIT.format("one", "eins"), prolog=f"<?xml version='1.0' encoding='{encoding}'?>\n")
+    error = error_of(tmp_path / "a.tmx", content)
+    assert error.problem == f"{tmp_path}/a.tmx:1: XML in the encoding {encoding} cannot be read."
+    assert error.remedy == "Convert it to UTF-8."
+
+
+def test_a_fault_of_ours_is_not_taken_for_an_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(markup.Units, "characters", fail)
+    file = tmp_path / "a.tmx"
+    file.write_text(document(UNIT.format("one", "eins"), prolog="<?xml version='1.0' encoding='UTF-8'?>\n"))
+    with pytest.raises(ValueError, match="a fault of ours"):
+        list(read_tmx(str(file)))
+
+
 def test_units_longer_than_a_chunk_and_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markup, "CHUNK_BYTES", 7)
     file = tmp_path / "a.tmx.gz"

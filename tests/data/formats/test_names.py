@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.data.formats.names import choose_sides, find, match
+from regard.data.formats.names import LANGUAGES, call_unnamed, can_choose, choose_sides, find, is_column_name, match
 from regard.errors import DataError
 
 
@@ -71,3 +71,45 @@ def test_both_sides_must_differ() -> None:
         chosen(["en-US", "de"], source="en", target="en-us")
     assert caught.value.problem == "a.tsv: source and target are the same column, en-US."
     assert caught.value.remedy == "Give --from and --to different ones."
+
+
+def test_columns_called_source_and_target_are_what_they_are_called() -> None:
+    assert chosen(["Target", "source"]) == ("source", "Target")
+    assert chosen(["src", "tgt"], source="en", target="de") == ("src", "tgt")
+    assert chosen(["src", "trg"], target="de") == ("src", "trg")
+    assert chosen(["source", "target"], source="target") == ("target", "source")
+    for names, source in ((["source", "target"], "3"), (["source", "target", "id"], "en"), (["source", "de"], "en")):
+        with pytest.raises(DataError, match=f"no column '{source}'"):
+            chosen(names, source=source, target="de")
+
+
+@pytest.mark.parametrize(
+    ("names", "source", "target", "possible"),
+    [
+        ([], "en", "de", False),
+        (["en"], "en", "de", False),
+        (["fr", "id"], "en", "de", False),
+        (["id", "en-US", "de"], "en", "de", True),
+        (["src", "tgt"], "en", "de", True),
+        (["en"], "en", "", False),
+        (["id", "en", "de"], "", "", True),
+    ],
+)
+def test_whether_there_is_a_choice(names: list[str], source: str, target: str, possible: bool) -> None:
+    assert can_choose(names, source=source, target=target) is possible
+
+
+def test_column_names_that_need_no_asking() -> None:
+    assert len(LANGUAGES) == 183
+    assert all(is_column_name(name) for name in ("en", "DE", "en-US", "en_gb", "zh-Hant-TW", "es-419", "Source", "tgt"))
+    assert not any(is_column_name(name) for name in ("", "En", "xx", "eng", "en-suite", "en US", "Hello", "en-", "1"))
+
+
+def test_a_language_without_a_name_gets_the_one_that_is_free() -> None:
+    assert call_unnamed("target", given=("en", "de"), known="en") == "de"
+    assert call_unnamed("target", given=("de", "en"), known="en") == "de"
+    assert call_unnamed("target", given=("de", "fr"), known="en") == "fr"
+    assert call_unnamed("source", given=("de", "fr"), known="") == "de"
+    assert call_unnamed("target", given=("en-US", ""), known="en") == "target"
+    assert call_unnamed("target", given=("", ""), known="en") == "target"
+    assert call_unnamed("target", given=(), known="en") == "target"

@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,12 +20,12 @@ def write(file: Path, content: str) -> str:
     return str(file)
 
 
-def tmx(*units: dict[str, str]) -> str:
+def tmx(*units: dict[str, str], srclang: str = "*all*") -> str:
     segments = (
         "<tu>" + "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items()) + "</tu>\n"
         for unit in units
     )
-    return f"<tmx version='1.4'><header/><body>\n{''.join(segments)}</body></tmx>"
+    return f"<tmx version='1.4'><header srclang='{srclang}'/><body>\n{''.join(segments)}</body></tmx>"
 
 
 def sides(files: list[str], source: str = "", target: str = "") -> list[tuple[str, str]]:
@@ -186,6 +188,81 @@ def test_the_first_row_says_which_columns_there_are(tmp_path: Path) -> None:
     ]
 
 
+def test_a_header_of_a_tsv_is_no_pair(tmp_path: Path) -> None:
+    table = write(tmp_path / "a.tsv", "de\ten\nJa\tYes\n")
+    assert sides([table]) == [("Ja", "Yes")]
+    assert sides([table], "en", "de") == [("Yes", "Ja")]
+    assert sides([table], "2", "1") == [("Yes", "Ja")]
+    assert sides([write(tmp_path / "b.tsv", "tgt\tsrc\nJa\tYes\n")], "en", "de") == [("Yes", "Ja")]
+
+
+def test_a_first_line_that_begins_like_a_language_is_a_pair(tmp_path: Path) -> None:
+    table = write(tmp_path / "a.tsv", "En-suite room\tZimmer mit Bad\n")
+    assert sides([table], "en", "de") == [("En-suite room", "Zimmer mit Bad")]
+
+
+def test_first_records_without_a_pair_are_bad(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{}\n{"id": 7}\n{"de": "Nein"}\n{"en": "Yes", "de": "Ja"}\n{"en": "No"}\n')
+    assert list(read_pairs([file])) == [
+        Bad(file, 1, "fewer than two columns", ""),
+        Bad(file, 2, "fewer than two columns", ""),
+        Bad(file, 3, "fewer than two columns", "Nein"),
+        Pair("Yes", "Ja", file, 4),
+        Bad(file, 5, "no target", "No"),
+    ]
+    assert list(read_pairs([file], source="de", target="EN")) == [
+        Bad(file, 1, "no source", ""),
+        Bad(file, 2, "no source", ""),
+        Bad(file, 3, "no target", "Nein"),
+        Pair("Ja", "Yes", file, 4),
+        Bad(file, 5, "no source", "No"),
+    ]
+
+
+def test_names_that_stand_in_records_of_their_own(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"en": "Yes"}\n{"de": "Ja"}\n{"de": "Nein", "id": "7", "en": "No"}\n')
+    assert list(read_pairs([file], source="en", target="de")) == [
+        Bad(file, 1, "no target", "Yes"),
+        Bad(file, 2, "no source", "Ja"),
+        Pair("No", "Nein", file, 3),
+    ]
+
+
+def test_records_of_source_and_target(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"tgt": "Ja", "src": "Yes"}\n')
+    assert sides([file]) == sides([file], "en", "de") == sides([file], "src", "tgt") == [("Yes", "Ja")]
+
+
+def test_names_that_no_record_has(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{}\n{"en": "Yes", "fr": "Oui"}\n{"id": "7", "en": "No"}\n')
+    error = error_of([file], "en", "de")
+    assert (error.problem, error.remedy) == (f"{file} has no column 'de'.", "There is: en, fr, id.")
+    error = error_of([write(tmp_path / "b.jsonl", '{"text": "a"}\n{"text": "b"}\n')])
+    assert (error.problem, error.remedy) == (f"{tmp_path}/b.jsonl holds 1 column: text.", "A pair of them is needed.")
+    error = error_of([write(tmp_path / "c.jsonl", '{"id": "7"}\n{"id": "7", "en": "a", "de": "b"}\n')])
+    assert error.problem == f"{tmp_path}/c.jsonl holds 3 columns: id, en and de."
+
+
+def test_records_without_any_column_are_bad_to_the_end(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{}\n{"id": 7}\n')
+    assert [pair.reason for pair in read_pairs([file], source="en", target="de") if isinstance(pair, Bad)] == [
+        "no source",
+        "no source",
+    ]
+
+
+@pytest.mark.parametrize(("source", "target"), [("", ""), ("en", "de")])
+def test_nulls_of_a_parquet_are_empty_cells(tmp_path: Path, source: str, target: str) -> None:
+    file = str(tmp_path / "a.parquet")
+    columns = {"en": [None, None, "Yes"], "de": [None, "Ja", "Ja"]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    assert list(read_pairs([file], source=source, target=target)) == [
+        Bad(file, 1, "empty pair", ""),
+        Bad(file, 2, "empty source", "Ja"),
+        Pair("Yes", "Ja", file, 3),
+    ]
+
+
 def test_a_number_in_the_first_row_is_a_bad_row_and_no_unknown_column(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{"en": 7, "de": "Ja"}\n{"en": "Yes", "de": "Ja"}\n')
     bad, good = read_pairs([file], source="en", target="de")
@@ -207,6 +284,44 @@ def test_languages_by_code_with_their_regions(tmp_path: Path) -> None:
         {"en-US": "Yes", "fr": "Oui"}, {"fr": "Non", "en-GB": "No", "DE": "Nein"}, {"en-US": "Hi", "de-AT": "Servus"}
     )
     assert sides([write(tmp_path / "a.tmx", memory)], "en", "de") == [("No", "Nein"), ("Hi", "Servus")]
+
+
+def test_the_source_language_of_the_file_is_the_source(tmp_path: Path) -> None:
+    memory = tmx({"de": "allein"}, {"de": "Ja", "en-US": "Yes"}, {"en-US": "No", "de": "Nein"}, srclang="en")
+    file = write(tmp_path / "a.tmx", memory)
+    assert sides([file]) == [("Yes", "Ja"), ("No", "Nein")]
+    assert sides([file], "de", "en") == [("Ja", "Yes"), ("Nein", "No")]
+
+
+def test_a_language_spelt_in_two_ways_is_one(tmp_path: Path) -> None:
+    memory = tmx({"en-US": "Yes", "de": "Ja"}, {"EN-US": "No", "DE": "Nein"})
+    assert sides([write(tmp_path / "a.tmx", memory)]) == [("Yes", "Ja"), ("No", "Nein")]
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("en", ""), ("de", "en"), ("", "en")])
+def test_a_unit_with_several_regions_is_bad_alone(tmp_path: Path, source: str, target: str) -> None:
+    memory = tmx(
+        {"en-US": "Hi", "en-GB": "Hello"}, {"en-US": "Y", "en-GB": "Yes", "de": "Ja"}, {"en-GB": "No", "de": "Nein"}
+    )
+    file = write(tmp_path / "a.tmx", memory)
+    *_, bad, good = read_pairs([file], source=source, target=target)
+    assert bad == Bad(file, 3, "several en", "Y")
+    assert good == (Pair("No", "Nein", file, 4) if source == "en" else Pair("Nein", "No", file, 4))
+
+
+def test_units_that_all_have_several_regions(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tmx", tmx({"en-US": "Y", "en-GB": "Yes", "de": "Ja"}))
+    error = error_of([file], "en", "de")
+    assert error.problem == f"{file}: 'en' may be en-US or en-GB."
+    assert error.remedy == "Write the full name, for example en-US."
+
+
+def test_a_language_that_a_catalogue_does_not_name(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.po", 'msgid "Yes"\nmsgstr "Ja"\n')
+    assert sides([file]) == sides([file], "en", "de") == sides([file], target="de") == [("Yes", "Ja")]
+    assert sides([file], "de", "en") == sides([file], "de") == [("Ja", "Yes")]
+    error = error_of([file], "fr", "de")
+    assert (error.problem, error.remedy) == (f"{file} has no language 'fr'.", "There is: de, en.")
 
 
 def test_too_many_languages_are_listed(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_columns_of_text_are_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(read_parquet(file)) == [
         Row(file, 1, {"en": "one", "de": "eins"}),
         Row(file, 2, {"en": "two", "de": "zwei"}),
-        Row(file, 3, {"en": "three"}),
+        Row(file, 3, {"en": "three", "de": ""}),
         Row(file, 4, {"en": "four", "de": "vier"}),
         Row(file, 5, {"en": "five", "de": "fünf"}),
     ]
@@ -38,7 +38,10 @@ def test_the_translation_of_hugging_face_is_unpacked_and_gzip(tmp_path: Path) ->
     plain = write(tmp_path / "a.parquet", {"id": ["0", "1"], "translation": [{"en": "Yes", "de": "Ja"}, None]})
     file = tmp_path / "b.parquet.gz"
     file.write_bytes(gzip.compress(Path(plain).read_bytes()))
-    assert list(read_parquet(str(file))) == [Row(str(file), 1, {"en": "Yes", "de": "Ja"}), Row(str(file), 2, {})]
+    assert list(read_parquet(str(file))) == [
+        Row(str(file), 1, {"en": "Yes", "de": "Ja"}),
+        Row(str(file), 2, {"en": "", "de": ""}),
+    ]
 
 
 def test_bad_texts(tmp_path: Path) -> None:
@@ -59,6 +62,45 @@ def test_what_is_no_parquet(tmp_path: Path) -> None:
         list(read_parquet(str(file)))
     assert caught.value.problem.startswith(f"{file}: not a whole Parquet file (Parquet magic bytes not found")
     assert caught.value.remedy == "Write or copy it again."
+
+
+def test_damaged_pages(tmp_path: Path) -> None:
+    file = Path(write(tmp_path / "a.parquet", {"en": [f"number {number}" for number in range(500)]}))
+    content = bytearray(file.read_bytes())
+    content[40:80] = b"\xff" * 40
+    file.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        list(read_parquet(str(file)))
+    assert caught.value.problem.startswith(f"{file}: not a whole Parquet file (")
+    assert caught.value.remedy == "Write or copy it again."
+
+
+def test_a_fault_of_the_disk_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "a.parquet", {"en": ["one"]})
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(parquet, "_texts", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        list(read_parquet(file))
+
+
+def test_columns_that_hold_no_text_are_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", {"en": [b"Yes"], "id": [7]})
+    with pytest.raises(DataError) as caught:
+        list(read_parquet(file))
+    assert caught.value.problem == f"{file}: no column holds text, for there is: en (binary), id (int64)."
+    assert caught.value.remedy == "Write the sentences as strings."
+
+
+def test_a_wanted_column_that_holds_no_text_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", {"en": ["Yes"], "DE": [b"Ja"], "de-AT": ["Ja"]})
+    assert list(read_parquet(file, ("en", "de-AT"))) == [Row(file, 1, {"en": "Yes", "de-AT": "Ja"})]
+    with pytest.raises(DataError) as caught:
+        list(read_parquet(file, ("en", "de")))
+    assert caught.value.problem == f"{file}: the column 'DE' holds binary, not text."
+    assert caught.value.remedy == "Write the sentences as strings."
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

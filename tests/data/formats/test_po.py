@@ -29,6 +29,7 @@ def test_translated_messages_are_rows(tmp_path: Path, name: str) -> None:
     assert list(read_po(str(file))) == [
         Row(str(file), 6, {"en": "Yes\u2028or no", "de": "Ja\u2028oder nein"}),
         Row(str(file), 16, {"en": "%d file", "de": "%d Datei"}),
+        Row(str(file), 16, {"en": "%d files", "de": "%d Dateien"}),
         Row(str(file), 21, {"en": "two lines\n", "de": "zwei Zeilen\n"}),
     ]
 
@@ -38,6 +39,36 @@ def test_a_language_that_says_nothing_is_the_target(tmp_path: Path, language: st
     file = tmp_path / "a.po"
     file.write_text(HEADER.format(language) + 'msgid "color"\nmsgstr "colour"\n')
     assert list(read_po(str(file))) == [Row(str(file), 6, {"en": "color", "target": "colour"})]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [(("en", "de"), "de"), (("", "de"), "de"), (("de", "en"), "de"), (("de", ""), "de"), (("en-GB", ""), "target")],
+)
+def test_a_language_that_the_header_lacks_is_called_as_it_is_wanted(
+    tmp_path: Path, given: tuple[str, str], name: str
+) -> None:
+    file = tmp_path / "a.po"
+    file.write_text('msgid "Yes"\nmsgstr "Ja"\n')
+    assert list(read_po(str(file), given)) == [Row(str(file), 1, {"en": "Yes", name: "Ja"})]
+
+
+@pytest.mark.parametrize(
+    ("forms", "rows"),
+    [
+        ({0: "a"}, [("one", "a")]),
+        ({0: "a", 1: "b"}, [("one", "a"), ("many", "b")]),
+        ({1: "b"}, [("many", "b")]),
+        ({0: "a", 1: "b", 2: "c"}, [("one", "a")]),
+        ({1: "b", 2: "c"}, []),
+        ({0: "a", 1: "b", 2: "c", 3: "d", 4: "e", 5: "f"}, []),
+    ],
+)
+def test_forms_of_the_plural(tmp_path: Path, forms: dict[int, str], rows: list[tuple[str, str]]) -> None:
+    file = tmp_path / "a.po"
+    lines = "".join(f'msgstr[{number}] "{text}"\n' for number, text in forms.items())
+    file.write_text(HEADER.format("de") + f'msgid "one"\nmsgid_plural "many"\n{lines}')
+    assert list(read_po(str(file))) == [Row(str(file), 6, {"en": english, "de": german}) for english, german in rows]
 
 
 def test_wrong_syntax_names_the_line(tmp_path: Path) -> None:

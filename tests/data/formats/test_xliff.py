@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from regard.data.formats.rows import Bad, Row
 from regard.data.formats.xliff import read_xliff
 
 
-def rows_of(folder: Path, content: str) -> list[Row | Bad]:
+def rows_of(folder: Path, content: str, columns: tuple[str, ...] = ()) -> list[Row | Bad]:
     (folder / "a.xliff").write_text(content)
-    return list(read_xliff(str(folder / "a.xliff")))
+    return list(read_xliff(str(folder / "a.xliff"), columns))
 
 
 def old(units: str, languages: str = 'source-language="en-US" target-language="de"') -> str:
@@ -74,3 +76,43 @@ def test_without_languages_the_fields_are_source_and_target(tmp_path: Path) -> N
     (row,) = rows_of(tmp_path, old("<trans-unit><source>d</source><target>D</target></trans-unit>", languages=""))
     assert isinstance(row, Row)
     assert row.fields == {"source": "d", "target": "D"}
+
+
+@pytest.mark.parametrize(
+    ("languages", "given", "names"),
+    [
+        ("", ("en", "de"), ["en", "de"]),
+        ("", ("", "de"), ["source", "de"]),
+        ('source-language="en"', ("en", "de"), ["en", "de"]),
+        ('source-language="en"', ("de", "en"), ["en", "de"]),
+        ('target-language="de"', ("de", "en"), ["en", "de"]),
+        ('source-language="en" target-language="fr"', ("en", "de"), ["en", "fr"]),
+    ],
+)
+def test_a_language_that_the_file_lacks_is_called_as_it_is_wanted(
+    tmp_path: Path, languages: str, given: tuple[str, str], names: list[str]
+) -> None:
+    unit = "<trans-unit><source>d</source><target>D</target></trans-unit>"
+    (row,) = rows_of(tmp_path, old(unit, languages=languages), given)
+    assert isinstance(row, Row)
+    assert list(row.fields.items()) == list(zip(names, ["d", "D"], strict=True))
+
+
+def test_codes_that_stand_alone_and_line_breaks_are_spaces(tmp_path: Path) -> None:
+    unit = (
+        '<trans-unit><source>Hello<x id="1"/>World\n   again</source>'
+        "<target>CO<g id='2'>2</g>, H<bx id='3'/>2<ex id='3'/>O<ph id='4'/>da</target></trans-unit>"
+    )
+    (row,) = rows_of(tmp_path, old(unit))
+    assert isinstance(row, Row)
+    assert row.fields == {"en-US": "Hello World again", "de": "CO2, H2O da"}
+
+
+def test_a_language_is_spelt_as_the_document_spells_it_first(tmp_path: Path) -> None:
+    unit = "<trans-unit><source>d</source><target>D</target></trans-unit>"
+    files = "".join(
+        f'<file source-language="{source}" target-language="{target}"><body>{unit}</body></file>'
+        for source, target in (("en-US", "de"), ("EN-us", "DE"))
+    )
+    rows = rows_of(tmp_path, f'<xliff version="1.2">{files}</xliff>')
+    assert [row.fields for row in rows if isinstance(row, Row)] == [{"en-US": "d", "de": "D"}] * 2

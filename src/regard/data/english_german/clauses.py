@@ -87,10 +87,8 @@ def english_infinitive(clause: Clause) -> str:
     return join(clause.verb.english, *_late(clause))
 
 
-def verb_second(clause: Clause, front: Phrase | None = None) -> str:
-    """Return the German statement, with the subject or with `front` (a part, or a question word) before the verb."""
-    if front:
-        return join(front.german, verb_first(clause.without(front)))
+def verb_second(clause: Clause) -> str:
+    """Return the German statement, the subject before the verb."""
     finite, tail = _german_verb(clause)
     return join(clause.subject.german, finite, *middle(clause), tail)
 

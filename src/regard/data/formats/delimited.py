@@ -1,19 +1,24 @@
 """Tables as text: TSV (a tab parts two columns, nothing is quoted) and CSV (commas, quotes, a header)."""
 
 import csv
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
-from regard.data.formats.names import match
+from regard.data.formats.names import folded, is_column_name, match
 from regard.data.formats.rows import Bad, Row, byte_lines, decode, excerpt, read_lines
 from regard.errors import DataError
 
+# A quoted cell may hold line ends, but a record that goes on beyond this began with a stray quote.
+MAX_RECORD_LINES = 100
+
 
 def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield each line's cells by name: the header's, or "1", "2", … where there is no header.
+    """Yield each line's cells by name: the header's, or "1", "2", … where there is no header or numbers are wanted.
 
-    The first line is a header if one of `columns` names a cell of it. It is one also if names are wanted and there are
-    not two columns: only a header can give them names.
+    The first line is a header if its cells are plain column names (en, de-AT, source) or are what `columns` name. It is
+    one also if names are wanted and there are not two columns: only a header can give them names.
     """
     names: list[str] = []
     for number, line in enumerate(read_lines(file), start=1):
@@ -25,73 +30,114 @@ def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             continue
         cells = line.split("\t")
         if not names:
-            if _is_header(cells, columns):
-                names = _header(file, number, cells)
+            wanted = [name for name in columns if name]
+            is_header = _is_header(cells, [name for name in wanted if not name.isdecimal()])
+            by_number = not is_header or (wanted and all(name.isdecimal() for name in wanted))
+            names = [str(column) for column in range(1, len(cells) + 1)] if by_number else _header(file, number, cells)
+            if is_header:
                 continue
-            names = [str(column) for column in range(1, len(cells) + 1)]
         yield _row(file, number, names, cells)
 
 
 def read_csv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield each record's cells by the names of the header. A record's line is the one it begins on."""
-    lines = _CsvLines(file)
+    """Yield each record's cells by the names of the header. A record's line is the one it begins on.
+
+    A stray quote costs the line that it stands on: reading goes on at the next.
+    """
+    records = _CsvRecords(file)
     names: list[str] = []
-    # A stray quote swallows lines only up to csv's own limit of a field, 131,072 characters.
-    records = csv.reader(lines, delimiter=lines.delimiter, strict=True)
-    while True:
-        line = records.line_num + 1
-        cells: list[str] = []
-        try:
-            cells = next(records)
-        except StopIteration:
-            return
-        except csv.Error:
-            lines.fault = lines.fault or "not a CSV record"
-        fault, first_line = lines.take()
-        if not fault and not cells:
+    while record := records.take(n_columns=len(names)):
+        line = record.first.number
+        if not record.fault and not record.cells:
             yield Bad(file, line, "empty line", "")
         elif not names:
-            if fault:
+            if record.fault:
                 raise DataError(
-                    f"{file}:{line}: the header cannot be read ({fault}).", "Save the file again as CSV in UTF-8."
+                    f"{file}:{line}: the header cannot be read ({record.fault}).",
+                    "Save the file again as CSV in UTF-8.",
                 )
-            names = _header(file, line, cells)
+            names = _header(file, line, record.cells)
+        elif record.fault:
+            yield Bad(file, line, record.fault, excerpt(record.first.text))
         else:
-            yield Bad(file, line, fault, excerpt(first_line)) if fault else _row(file, line, names, cells)
+            yield _row(file, line, names, record.cells)
 
 
-class _CsvLines:
-    """The lines for `csv.reader`, and what was wrong with those of the record that it is reading.
+class _Line(NamedTuple):
+    number: int
+    text: str
+    fault: str
 
-    A line that is not UTF-8 is still handed on (with marks in it), so that a quoted cell ends where it should.
+
+class _Record(NamedTuple):
+    first: _Line
+    cells: list[str]
+    fault: str
+
+
+class _CsvRecords:
+    """The records of a CSV file, one at a time.
+
+    A line that is not UTF-8 is still read (with marks in it), so that a quoted cell ends where it should.
     """
 
     def __init__(self, file: str) -> None:
-        lines = byte_lines(file)
-        first = next(lines)
+        raw_lines = byte_lines(file)
+        first = next(raw_lines)
         # Where the comma is the decimal sign, spreadsheets write semicolons.
-        self.delimiter = ";" if b";" in first and b"," not in first else ","
-        self.fault = ""
-        self._first_line = ""
-        self._lines = chain([first], lines)
+        self._delimiter = ";" if b";" in first and b"," not in first else ","
+        self._unread = (_Line(number, *decode(raw)) for number, raw in enumerate(chain([first], raw_lines), start=1))
+        self._given_back: deque[_Line] = deque()
 
-    def __iter__(self) -> Iterator[str]:
-        for raw in self._lines:
-            text, reason = decode(raw)
-            self.fault = self.fault or reason
-            self._first_line = self._first_line or text
-            yield text + "\n"
+    def take(self, *, n_columns: int) -> _Record | None:
+        """Return the next record, None at the end. `n_columns` is how many cells it should have, 0 if not known yet."""
+        first = self._next_line()
+        if first is None:
+            return None
+        if '"' not in first.text and "\r" not in first.text:  # most records; csv would say the same more slowly
+            return _Record(first, first.text.split(self._delimiter) if first.text else [], first.fault)
+        lines = [first]
+        try:
+            cells = next(csv.reader(self._texts(lines), delimiter=self._delimiter, strict=True))
+        except csv.Error:
+            cells = None
+        if cells is not None and not self._are_records(lines, n_columns):
+            return _Record(first, cells, next((line.fault for line in lines if line.fault), ""))
+        # csv says where a cell should have ended at the latest, not where it went wrong: that is the line it began on.
+        self._given_back.extendleft(reversed(lines[1:]))
+        return _Record(first, [], first.fault or "not a CSV record")
 
-    def take(self) -> tuple[str, str]:
-        """Return the fault and the first line of the record just read, and forget them."""
-        taken = self.fault, self._first_line
-        self.fault = self._first_line = ""
-        return taken
+    def _texts(self, lines: list[_Line]) -> Iterator[str]:
+        """Yield the texts of a record that begins with `lines`, and add to these every line that is read for it."""
+        yield lines[0].text + "\n"
+        while len(lines) < MAX_RECORD_LINES and (line := self._next_line()):
+            lines.append(line)
+            yield line.text + "\n"
+
+    def _next_line(self) -> _Line | None:
+        return self._given_back.popleft() if self._given_back else next(self._unread, None)
+
+    def _are_records(self, lines: list[_Line], n_columns: int) -> bool:
+        """Tell whether lines that csv takes for one record are records each, between two stray quotes.
+
+        A quote that opens by mistake and one that closes by mistake make a record that is well-formed. But if each line
+        alone has all the columns, none empty and none after a space as in prose, then the line ends were not meant.
+        Two lines are too few to tell: "1,5 kg" above "flour" is like that too.
+        """
+        if n_columns < 2 or len(lines) < 3:
+            return False
+        rows = (line.text.split(self._delimiter) for line in lines)
+        return all(len(cells) == n_columns and all(cell and not cell[0].isspace() for cell in cells) for cells in rows)
 
 
-def _is_header(cells: list[str], columns: Sequence[str]) -> bool:
-    wanted = [name for name in columns if name and not name.isdecimal()]
-    return any(match(name, cells) for name in wanted) or (bool(wanted) and len(cells) != 2)
+def _is_header(cells: list[str], wanted: list[str]) -> bool:
+    """Tell whether a TSV's first line is its header; `wanted` are the names that were asked for, without numbers."""
+    # Of two equal cells, as in "no" and its Spanish "no", neither can name a column.
+    if len(cells) > 1 and len(set(cells)) == len(cells) and all(is_column_name(cell) for cell in cells):
+        return True
+    # Whole cells only: "En-suite room" does not begin with a language.
+    named = {name: [cell for cell in cells if is_column_name(cell) or folded(cell) == folded(name)] for name in wanted}
+    return bool(wanted) and (len(cells) != 2 or all(match(name, near) for name, near in named.items()))
 
 
 def _header(file: str, line: int, cells: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from regard.data.formats.delimited import read_csv, read_tsv
 from regard.data.formats.files import check_file
@@ -15,25 +16,33 @@ from regard.data.formats.tmx import read_tmx
 from regard.data.formats.xliff import read_xliff
 
 
+class Fields(Enum):
+    """What the fields of a format's rows are."""
+
+    COLUMNS = "the same in every row"
+    KEYS = "a row may lack some"
+    LANGUAGES = "a unit need not hold them all"
+
+
 @dataclass(frozen=True)
 class Format:
-    """How a file is read. In a memory the fields are languages, and a unit need not hold them all."""
+    """How a file is read, and what its rows are like."""
 
     read: Reader
-    is_memory: bool = False
+    fields: Fields = Fields.COLUMNS
 
 
 TEXT = Format(read_text)
 FORMATS = {
     ".tsv": Format(read_tsv),
     ".csv": Format(read_csv),
-    ".jsonl": Format(read_jsonl),
-    ".ndjson": Format(read_jsonl),
+    ".jsonl": Format(read_jsonl, Fields.KEYS),
+    ".ndjson": Format(read_jsonl, Fields.KEYS),
     ".parquet": Format(read_parquet),
-    ".tmx": Format(read_tmx, is_memory=True),
-    ".xliff": Format(read_xliff, is_memory=True),
-    ".xlf": Format(read_xliff, is_memory=True),
-    ".po": Format(read_po, is_memory=True),
+    ".tmx": Format(read_tmx, Fields.LANGUAGES),
+    ".xliff": Format(read_xliff, Fields.LANGUAGES),
+    ".xlf": Format(read_xliff, Fields.LANGUAGES),
+    ".po": Format(read_po, Fields.LANGUAGES),
 }
 
 
@@ -52,7 +61,8 @@ def format_of(file: str) -> Format:
 def read_rows(file: str | os.PathLike[str], *, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
     """Yield the records of a file of any format; a file that is not there is an error at once, not at the first record.
 
-    `columns` names those that are wanted. Only a TSV needs it, to know whether its first line is a header.
+    `columns` are the names that are wanted, of the source and of the target. They tell whether a TSV begins with a
+    header, what in a record must be text, and what to call a language that the file does not name.
     """
     name = os.fspath(file)
     check_file(name)

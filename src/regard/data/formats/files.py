@@ -2,10 +2,13 @@
 
 import difflib
 import gzip
+import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,25 +21,33 @@ CHUNK_BYTES = 1 << 18
 
 def check_file(file: str) -> None:
     """Raise DataError if `file` is missing, a folder, or empty."""
-    path = Path(file)
-    if path.is_dir():
-        raise DataError(f"{file}: a file was expected, this is a folder.", "Name the files inside it.")
-    if not path.exists():
-        raise DataError(f"{file}: there is no such file.", _near_file(path))
-    # A pipe has size 0 too, and is not empty.
-    if path.is_file() and path.stat().st_size == 0:
-        raise empty(file)
+    _status(file)
+
+
+def check_regular(file: str) -> None:
+    """Raise DataError if `file` is missing, empty or can be read only once, as a pipe. Nothing is opened.
+
+    For a file that is read several times: a pipe is empty the second time, and one that nobody writes to waits for ever.
+    """
+    mode = _status(file).st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        raise DataError(f"{file}: this is {kind}, and the file is read several times.", "Write it to a file first.")
+
+
+@contextmanager
+def open_regular(file: str) -> Iterator[BufferedReader]:
+    """Open a file that passes `check_regular` for reading its bytes as they lie there, packed or not."""
+    check_regular(file)
+    with _open(file) as raw:
+        yield raw
 
 
 @contextmanager
 def open_file(file: str) -> Iterator[BinaryIO]:
     """Open `file` for reading bytes, through gzip if its name ends in .gz."""
     check_file(file)
-    try:
-        raw = Path(file).open("rb")  # noqa: SIM115 (closed below; only the opening is guarded here)
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror}).", "Check its permissions.") from None
-    with raw:
+    with _open(file) as raw:
         if not file.lower().endswith(".gz"):
             yield raw
             return
@@ -75,9 +86,42 @@ def damaged(file: str, *, line: int | None = None) -> DataError:
     )
 
 
+def _open(file: str) -> BufferedReader:
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        raise _unreadable(file, error) from None
+
+
+def _status(file: str) -> os.stat_result:
+    """Return what the system knows of a file; DataError if that cannot be, or is not, a file with content."""
+    path = Path(file)
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last is for a NUL in the name
+        raise DataError(f"{file}: there is no such file.", _near_file(path)) from None
+    except OSError as error:
+        raise _unreadable(file, error) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise DataError(f"{file}: a file was expected, this is a folder.", "Name the files inside it.")
+    # A pipe has size 0 too, and is not empty.
+    if stat.S_ISREG(status.st_mode) and status.st_size == 0:
+        raise empty(file)
+    return status
+
+
+def _unreadable(file: str, error: OSError) -> DataError:
+    remedy = "Check its permissions." if isinstance(error, PermissionError) else "Check its name and its disk."
+    return DataError(f"{file}: cannot be read ({error.strerror}).", remedy)
+
+
 def _near_file(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"The folder {folder} does not exist either."
-    near = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=1, cutoff=0.6)
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except OSError:
+        names = []
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f"Did you mean {folder / near[0]}?" if near else f"No file in {folder} has a similar name."

@@ -2,19 +2,28 @@
 
 expat is driven directly: it tells the line of each element, keeps nothing of what it has read, and fetches nothing. The
 declaration of an entity is refused, since a few lines of them expand to gigabytes; a DOCTYPE as such is harmless.
-XML states its own encoding, so that UTF-16 is read here.
+XML states its own encoding, so that UTF-16 is read here, and every encoding of single bytes.
 """
 
+import re
 from collections.abc import Iterator
 from xml.parsers import expat
 
 from regard.data.formats.files import CHUNK_BYTES, DAMAGE, damaged, open_file
+from regard.data.formats.names import folded
 from regard.data.formats.rows import Row
 from regard.errors import DataError
 
 XML_LANG = "http://www.w3.org/XML/1998/namespace lang"
 # Elements whose content is the code of the original document, not text (TMX 1.4, XLIFF 1.2).
 NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
+# Codes that stand alone: a line break, a picture, a placeholder. They part words, as in Hello<ph/>World. Codes that come
+# in twos do not: they are the style of the text between them, as of the 2 in CO<bpt/>2<ept/>.
+LONE_CODE = frozenset({"it", "ph", "ut", "x"})
+UNKNOWN_ENCODING = expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]
+_MARK = "\0"  # where a code stood alone; no XML can hold it
+_PARTING = re.compile(rf"(?<=[\w.,:;!?]){_MARK}+(?=\w)")
+_LINE_BREAK = re.compile(r"[ \t\r\n]*\n[ \t\r\n]*")
 
 
 class Units:
@@ -29,6 +38,7 @@ class Units:
         self.open: list[str] = []  # the names of the open elements, the innermost last
         self._text: list[str] | None = None  # what was read of the text that is being collected
         self._codes = 0  # how many elements with native code are open
+        self._spellings: dict[str, str] = {}  # how the file first spelt each language
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         """Note that an element begins; `open` ends with its parent."""
@@ -39,14 +49,22 @@ class Units:
         raise NotImplementedError
 
     def begin_text(self) -> None:
-        """Collect the text from here on, without native code."""
+        """Collect the text from here on, without codes."""
         self._text = []
 
     def end_text(self) -> str:
-        """Return the text since `begin_text`. Space around it is the layout of the file."""
-        text = "".join(self._text or ()).strip()
+        """Return the text since `begin_text`. Space around it and line breaks inside are the layout of the file."""
+        text = "".join(self._text or ())
         self._text = None
-        return text
+        if "\n" in text:
+            text = _LINE_BREAK.sub(" ", text)
+        if _MARK in text:
+            text = _PARTING.sub(" ", text).replace(_MARK, "")
+        return text.strip()
+
+    def language(self, code: str) -> str:
+        """Return a language as the file spelt it first: en-US and EN-US are one."""
+        return self._spellings.setdefault(folded(code), code)
 
     def element_starts(self, name: str, attributes: dict[str, str], line: int) -> None:
         """Take an element from the parser."""
@@ -56,6 +74,8 @@ class Units:
                 f"{self.file}: {self.format} begins with <{self.root}>, this file with <{name}>.",
                 "Check the file's ending.",
             )
+        if name in LONE_CODE:
+            self.characters(_MARK)
         self._codes += name in NATIVE_CODE
         self.start(name, attributes, line)
         self.open.append(name)
@@ -95,6 +115,8 @@ def read_units(units: Units) -> Iterator[Row]:
             f"{file}:{parser.CurrentLineNumber}: the entity &{name}; is not defined.", "Write the character itself."
         )
 
+    encodings: list[str | None] = []  # what the XML declaration says, once it is read
+    parser.XmlDeclHandler = lambda version, encoding, standalone: encodings.append(encoding)
     parser.EntityDeclHandler = refuse_declaration
     parser.SkippedEntityHandler = refuse_entity
     with open_file(file) as stream:
@@ -108,7 +130,18 @@ def read_units(units: Units) -> Iterator[Row]:
             try:
                 parser.Parse(chunk, final)
             except expat.ExpatError as error:
+                if error.code == UNKNOWN_ENCODING:
+                    raise _foreign(file, encodings) from None
                 problem = f"{file}:{error.lineno}: not well-formed XML ({expat.ErrorString(error.code)})."
                 raise DataError(problem, "Export the file again, or repair that line.") from None
+            except (ValueError, LookupError):
+                # Python looks for the encodings that expat does not know, and raises these before the first element.
+                if units.open:
+                    raise
+                raise _foreign(file, encodings) from None
             yield from units.rows
             units.rows.clear()
+
+
+def _foreign(file: str, encodings: list[str | None]) -> DataError:
+    return DataError(f"{file}:1: XML in the encoding {encodings[-1]} cannot be read.", "Convert it to UTF-8.")

@@ -1,8 +1,36 @@
 """Which of a file's columns or languages somebody means by a name. Knows names only, no files' content."""
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from regard.errors import DataError, did_you_mean
+
+# ISO 639-1: every language that has a code of two letters.
+_ISO_639_1 = """
+aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es
+et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki
+kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no
+nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te
+tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
+"""
+LANGUAGES = frozenset(_ISO_639_1.split())
+SOURCES = ("source", "src")
+TARGETS = ("target", "tgt", "trg")
+COLUMNS = frozenset({*SOURCES, *TARGETS, "text", "label", "score"})
+# A language, perhaps its script, perhaps its region: en, zh-Hant, pt_BR, es-419. Not "En" or "No", which begin sentences.
+_CODE = re.compile(r"([a-z]{2}|[A-Z]{2})([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
+
+
+@lru_cache
+def folded(name: str) -> str:
+    """Return what all spellings of a name have in common: en_US and EN-us are en-us."""
+    return name.strip().replace("_", "-").casefold()
+
+
+def language_of(name: str) -> str:
+    """Return the language of a code without its script and region: en of en-US."""
+    return folded(name).partition("-")[0]
 
 
 def match(name: str, names: Iterable[str]) -> list[str]:
@@ -10,9 +38,26 @@ def match(name: str, names: Iterable[str]) -> list[str]:
     names = list(names)
     if name in names:
         return [name]
-    wanted = _plain(name)
-    same = [other for other in names if _plain(other) == wanted]
-    return same or [other for other in names if _plain(other).startswith(wanted + "-")]
+    wanted = folded(name)
+    same = [other for other in names if folded(other) == wanted]
+    return same or [other for other in names if folded(other).startswith(wanted + "-")]
+
+
+def is_column_name(text: str) -> bool:
+    """Tell whether a text names a column beyond doubt: the whole code of a language, or source, target, text, …"""
+    code = _CODE.fullmatch(text)
+    return (code is not None and code[1].lower() in LANGUAGES) or text.casefold() in COLUMNS
+
+
+def call_unnamed(role: str, *, given: Sequence[str], known: str) -> str:
+    """Return what to call the language of a side ("source", "target") of a file that does not name it.
+
+    `given` are the names that were asked for, source and target. The side's own is meant, or the other's where the file
+    calls its other side `known` and that is not it: asked for de and en, what is not English is German.
+    """
+    own, other = [*given, "", ""][:2] if role == "source" else [*given, "", ""][1::-1]
+    candidates = (own, other) if known else (own,)
+    return next((name for name in candidates if name and language_of(name) != language_of(known)), role)
 
 
 def find(file: str, name: str, names: Sequence[str]) -> str | None:
@@ -28,11 +73,15 @@ def find(file: str, name: str, names: Sequence[str]) -> str | None:
 def choose_sides(
     file: str, names: Sequence[str], *, source: str, target: str, noun: str, shown: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Return the names of the source and the target among `names`.
+    """Return the names of the source and the target among `names`, of which there is at least one.
 
-    With neither given (""), two names are taken in their order; with one given, the other of two is the other.
+    With neither given (""), two names are taken in their order; with one given, the other of two is the other. Two that
+    are called source and target are that, whatever languages are given.
     `noun` says what the names are ("column", "language"), `shown` how to show them where the names alone say little.
     """
+    roles = _roles(names, source=source, target=target)
+    if roles:
+        return roles
     if source and target:
         first, second = (_require(file, name, names, noun=noun) for name in (source, target))
         if first == second:
@@ -51,15 +100,30 @@ def choose_sides(
     return (given, other) if source else (other, given)
 
 
+def can_choose(names: Sequence[str], *, source: str, target: str) -> bool:
+    """Tell whether among `names` is what `choose_sides` looks for: both that are given, or else two at least."""
+    if source and target:
+        both_found = bool(match(source, names) and match(target, names))
+        return both_found or _roles(names, source=source, target=target) is not None
+    return len(names) > 1
+
+
+def _roles(names: Sequence[str], *, source: str, target: str) -> tuple[str, str] | None:
+    """Return the source and the target if there are two names that say which is which, and no other way was asked."""
+    sources = [name for name in names if folded(name) in SOURCES]
+    targets = [name for name in names if folded(name) in TARGETS]
+    if len(names) != 2 or not sources or not targets:
+        return None
+    if any(name.isdecimal() or match(name, names) for name in (source, target) if name):
+        return None
+    return sources[0], targets[0]
+
+
 def _require(file: str, name: str, names: Sequence[str], *, noun: str) -> str:
     found = find(file, name, names)
     if found is None:
         raise DataError(f"{file} has no {noun} '{name}'.", did_you_mean(name, names))
     return found
-
-
-def _plain(name: str) -> str:
-    return name.strip().replace("_", "-").casefold()
 
 
 def _listed(names: Sequence[str], *, last: str = "and") -> str:

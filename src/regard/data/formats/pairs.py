@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from regard.data.formats.endings import FORMATS, TEXT, format_of, read_rows
+from regard.data.formats.endings import FORMATS, TEXT, Fields, format_of, read_rows
 from regard.data.formats.files import check_file
-from regard.data.formats.names import choose_sides, find
+from regard.data.formats.names import can_choose, choose_sides, match
 from regard.data.formats.rows import Bad, Pair, Row, excerpt, read_lines
 from regard.errors import DataError
 
@@ -45,13 +45,12 @@ def _grouped(files: list[str]) -> list[tuple[str, ...]]:
 
 
 def _read(groups: list[tuple[str, ...]], source: str, target: str) -> Iterator[Pair | Bad]:
+    readers = {Fields.COLUMNS: _from_table, Fields.KEYS: _from_records, Fields.LANGUAGES: _from_memory}
     for group in groups:
         if len(group) == 2:
             yield from _aligned(*group)
-        elif format_of(group[0]).is_memory:
-            yield from _from_memory(group[0], source, target)
         else:
-            yield from _from_table(group[0], source, target)
+            yield from readers[format_of(group[0]).fields](group[0], source, target)
 
 
 def _aligned(source_file: str, target_file: str) -> Iterator[Pair | Bad]:
@@ -76,7 +75,7 @@ def _aligned(source_file: str, target_file: str) -> Iterator[Pair | Bad]:
 
 
 def _from_table(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
-    """Yield the pairs of a file with columns; its first good row says which there are."""
+    """Yield the pairs of a file with columns, which are the same in every row."""
     sides: tuple[str, str] | None = None
     for row in read_rows(file, columns=(source, target)):
         if isinstance(row, Bad):
@@ -97,21 +96,59 @@ def _columns(row: Row, source: str, target: str) -> tuple[str, str]:
     return choose_sides(row.file, names, source=source, target=target, noun="column", shown=shown)
 
 
-def _from_memory(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
-    """Yield the pairs of a file whose fields are languages; a unit that lacks one of the two is passed over."""
-    seen: dict[str, None] = {}  # the file's languages in their order
-    sides: dict[tuple[str, ...], tuple[str, str] | None] = {}
-    found = False
-    for row in read_rows(file):
+def _from_records(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
+    """Yield the pairs of a file whose records have keys of their own; one that lacks a side is bad.
+
+    Names that are both given may stand in different records at first. Else the first record with two keys or more says
+    which there are.
+    """
+    sides: tuple[str, str] | None = None
+    seen: dict[str, None] = {}  # the keys so far, in their order
+    for row in read_rows(file, columns=(source, target)):
         if isinstance(row, Bad):
             yield row
             continue
+        if sides is None:
+            seen |= dict.fromkeys(row.fields)
+            names = list(seen) if source and target else list(row.fields)
+            if can_choose(names, source=source, target=target):
+                sides = choose_sides(file, names, source=source, target=target, noun="column")
+        if sides is None:
+            reason = "fewer than two columns"
+            if source and target:
+                reason = "no target" if match(source, row.fields) else "no source"
+            yield Bad(file, row.line, reason, excerpt(next(iter(row.fields.values()), "")))
+        else:
+            yield _pair(file, row.line, row.fields.get(sides[0]), row.fields.get(sides[1]))
+    if sides is None and seen:
+        choose_sides(file, list(seen), source=source, target=target, noun="column")  # says what is missing
+
+
+def _from_memory(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
+    """Yield the pairs of a file whose fields are languages; a unit that lacks one of the two is passed over."""
+    seen: list[str] = []  # the file's languages, those of the unit that decides first
+    wanted: tuple[str, str] | None = None
+    sides: dict[tuple[str, ...], tuple[str, str] | str | None] = {}  # by the languages of a unit
+    found = False
+    for row in read_rows(file, columns=(source, target)):
+        if isinstance(row, Bad):
+            yield row
+            continue
+        if wanted is None:
+            seen = list(dict.fromkeys((*row.fields, *seen)))
+        new = [language for language in row.fields if language not in seen]
+        if wanted is None or new:
+            seen += new
+            wanted = _languages(file, seen, source, target)
+        if wanted is None:
+            continue
         languages = tuple(row.fields)
         if languages not in sides:
-            seen |= dict.fromkeys(languages)
-            sides[languages] = _languages(file, languages, list(seen), source, target)
+            sides[languages] = _sides_of_unit(file, languages, *wanted)
         chosen = sides[languages]
-        if chosen is not None:
+        if isinstance(chosen, str):
+            yield Bad(file, row.line, chosen, excerpt(next(iter(row.fields.values()))))
+        elif chosen:
             found = True
             yield _pair(file, row.line, row.fields[chosen[0]], row.fields[chosen[1]])
     if not seen:
@@ -119,23 +156,36 @@ def _from_memory(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
             f"{file}: no translated unit is in it.", "Check that it is the translated file, not a template."
         )
     if not found:
-        first, second = choose_sides(file, list(seen), source=source, target=target, noun="language")
+        first, second = choose_sides(file, seen, source=source, target=target, noun="language")
         raise DataError(f"{file}: no unit holds both {first} and {second}.", "Choose two others with --from and --to.")
 
 
-def _languages(
-    file: str, languages: tuple[str, ...], seen: list[str], source: str, target: str
-) -> tuple[str, str] | None:
-    """Return the two languages to take from a unit that holds `languages`, None if it lacks one."""
+def _languages(file: str, seen: list[str], source: str, target: str) -> tuple[str, str] | None:
+    """Return the names of the two languages to take, None as long as the file has not shown what was not given.
+
+    What was not given follows from all that the file has shown: without the regions of the one given, one is left.
+    """
     if source and target:
-        if find(file, source, languages) is None or find(file, target, languages) is None:
-            return None
-        return choose_sides(file, languages, source=source, target=target, noun="language")
-    if len(seen) < 2:
+        return source, target
+    given = source or target
+    kin = match(given, seen) if given else []
+    others = [language for language in seen if language not in kin]
+    if kin and len(others) == 1:
+        return (source, others[0]) if source else (others[0], target)
+    if len(seen) < 2 or not others:
         return None
-    # What was not named follows from all that the file has shown: it must be two.
-    sides = choose_sides(file, seen, source=source, target=target, noun="language")
-    return sides if set(sides) <= set(languages) else None
+    return choose_sides(file, seen, source=source, target=target, noun="language")
+
+
+def _sides_of_unit(file: str, languages: tuple[str, ...], source: str, target: str) -> tuple[str, str] | str | None:
+    """Return the two languages to take from a unit, why it cannot be told which, or None if the unit lacks one."""
+    found = {name: match(name, languages) for name in (source, target)}
+    if not all(found.values()):
+        return None
+    several = [name for name in found if len(found[name]) > 1]
+    if several:
+        return f"several {several[0]}"
+    return choose_sides(file, languages, source=source, target=target, noun="language")
 
 
 def _pair(file: str, line: int, source: str | None, target: str | None) -> Pair | Bad:

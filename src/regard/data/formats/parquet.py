@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from regard.data.formats.files import open_seekable
+from regard.data.formats.names import match
 from regard.data.formats.rows import Bad, Row, decode, excerpt
 from regard.errors import DataError, MissingExtraError
 
@@ -14,7 +15,7 @@ BATCH_ROWS = 1024
 
 
 def read_parquet(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield the texts of each row by column; a null is no field of its row."""
+    """Yield the texts of each row by column; a null is an empty text. A wanted column of something else is an error."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -22,16 +23,42 @@ def read_parquet(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
         raise MissingExtraError("pyarrow", "Reading Parquet files", "formats") from None
     with open_seekable(file) as stream:
         try:
+            table = pyarrow.parquet.ParquetFile(stream)
+            _check_types(pyarrow, file, table.schema_arrow, columns)
             number = 0
-            for batch in pyarrow.parquet.ParquetFile(stream).iter_batches(batch_size=BATCH_ROWS):
+            for batch in table.iter_batches(batch_size=BATCH_ROWS):
                 texts = _texts(pyarrow, batch)
                 for cells in zip(*texts.values(), strict=True):
                     number += 1
                     yield _row(file, number, dict(zip(texts, cells, strict=True)))
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
+            # Damage inside a page is an OSError too, but one without a number of the system's.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise DataError(
                 f"{file}: not a whole Parquet file ({excerpt(str(error))}).", "Write or copy it again."
             ) from None
+
+
+def _check_types(pyarrow: Any, file: str, schema: Any, columns: Sequence[str]) -> None:
+    """Raise DataError if no column holds text, or one that is wanted does not."""
+    remedy = "Write the sentences as strings."
+    types = _types(pyarrow, schema)
+    if not any(_is_text(pyarrow, kind) for kind in types.values()):
+        listed = ", ".join(f"{name} ({kind})" for name, kind in types.items())
+        raise DataError(f"{file}: no column holds text, for there is: {listed}.", remedy)
+    for name in (name for wanted in columns if wanted for name in match(wanted, types)):
+        if not _is_text(pyarrow, types[name]):
+            raise DataError(f"{file}: the column '{name}' holds {types[name]}, not text.", remedy)
+
+
+def _types(pyarrow: Any, schema: Any) -> dict[str, Any]:
+    """Return the types of the columns by name."""
+    types = {field.name: field.type for field in schema}
+    translation = types.get("translation")
+    if translation is not None and pyarrow.types.is_struct(translation):
+        types = {field.name: field.type for field in translation}
+    return types
 
 
 def _texts(pyarrow: Any, batch: Any) -> dict[str, list[bytes | None]]:
@@ -57,9 +84,7 @@ def _is_text(pyarrow: Any, kind: Any) -> bool:
 def _row(file: str, number: int, cells: dict[str, bytes | None]) -> Row | Bad:
     fields: dict[str, str] = {}
     for name, raw in cells.items():
-        if raw is None:
-            continue
-        text, reason = decode(raw)
+        text, reason = decode(raw or b"")
         if reason:
             return Bad(file, number, reason, excerpt(text))
         fields[name] = text

@@ -7,17 +7,21 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from regard.data.formats.names import call_unnamed
 from regard.data.formats.rows import Bad, Row, read_lines
 from regard.errors import DataError, MissingExtraError
 
 SOURCE = "en"  # by gettext's convention a message's id is its English text
+# Arabic has six forms, of which the first is for nothing and not for one.
+FORMS_FROM_ZERO = 6
 
 
 def read_po(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield {"en": id, LANGUAGE: translation}, the language as the header has it ("target" if it has none).
+    """Yield {"en": id, LANGUAGE: translation}, the language as the header has it.
 
-    A message with plural forms gives its singular and the first form.
+    One that the header does not name is called as `columns` have it, else "target".
     """
     try:
         import polib
@@ -39,8 +43,24 @@ def read_po(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             raise DataError(f"{place}: not the syntax of PO.", f"`msgfmt --check {file}` says more.") from None
     language = catalogue.metadata.get("Language", "").strip()
     if language in ("", SOURCE):
-        language = "target"
+        language = call_unnamed("target", given=columns, known=SOURCE)
     for entry in catalogue:
         if entry.translated():
-            translation = entry.msgstr_plural[0] if entry.msgid_plural else entry.msgstr
-            yield Row(file, entry.linenum, {SOURCE: entry.msgid, language: translation})
+            for message, translation in _translations(entry):
+                # polib says 0 for a first message without a header before it.
+                yield Row(file, entry.linenum or 1, {SOURCE: message, language: translation})
+
+
+def _translations(entry: Any) -> list[tuple[str, str]]:
+    """Return the message with its translation, or the singular and the plural with those forms that translate them."""
+    if not entry.msgid_plural:
+        return [(entry.msgid, entry.msgstr)]
+    forms: dict[int, str] = entry.msgstr_plural
+    n_forms = max(forms, default=-1) + 1
+    if n_forms == 2:
+        wanted = [(entry.msgid, 0), (entry.msgid_plural, 1)]
+    else:
+        # One form serves every number, one among them. Of three and more the first is for one (and in Russian for 21),
+        # but which of the others the English plural means depends on a number that is not there.
+        wanted = [(entry.msgid, 0)] if n_forms < FORMS_FROM_ZERO else []
+    return [(message, forms[form]) for message, form in wanted if form in forms]

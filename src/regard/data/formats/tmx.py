@@ -6,11 +6,15 @@ A unit need not hold every language of the file. Inline codes are dropped, highl
 from collections.abc import Iterator, Sequence
 
 from regard.data.formats.markup import XML_LANG, Units, read_units
+from regard.data.formats.names import language_of, match
 from regard.data.formats.rows import Bad, Row
 
 
 def read_tmx(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield each unit's segments by language; of two segments in one language the first counts."""
+    """Yield each unit's segments by language, the one that the file was translated from first.
+
+    Of two segments in one language the first counts.
+    """
     return read_units(_Memory(file))
 
 
@@ -20,16 +24,20 @@ class _Memory(Units):
 
     def __init__(self, file: str) -> None:
         super().__init__(file)
+        self._file_source = self._unit_source = ""
         self._line = 0
         self._language = ""
         self._fields: dict[str, str] = {}
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
-        if name == "tu":
+        if name == "header":
+            self._file_source = attributes.get("srclang", "")
+        elif name == "tu":
             self._line, self._fields = line, {}
+            self._unit_source = attributes.get("srclang") or self._file_source
         elif name == "tuv":
             # Before TMX 1.4 the attribute was plain `lang`.
-            self._language = attributes.get(XML_LANG) or attributes.get("lang", "")
+            self._language = self.language(attributes.get(XML_LANG) or attributes.get("lang", ""))
         elif name == "seg":
             self.begin_text()
 
@@ -39,4 +47,11 @@ class _Memory(Units):
             if self._language:
                 self._fields.setdefault(self._language, text)
         elif name == "tu":
-            self.rows.append(Row(self.file, self._line, self._fields))
+            self.rows.append(Row(self.file, self._line, _source_first(self._fields, self._unit_source)))
+
+
+def _source_first(fields: dict[str, str], source: str) -> dict[str, str]:
+    """Return the fields, that of the language `source` before the others; "*all*" and unknown ones are no language."""
+    # The header may say en-US where the units say en.
+    found = match(source, fields) or match(language_of(source), fields)
+    return {found[0]: fields[found[0]], **fields} if source and len(found) == 1 else fields

@@ -7,6 +7,7 @@ text that they enclose is kept.
 from collections.abc import Iterator, Sequence
 
 from regard.data.formats.markup import Units, read_units
+from regard.data.formats.names import call_unnamed
 from regard.data.formats.rows import Bad, Row
 
 # The states of 1.2 (on `target`) and 2.0 (on `segment`) that mean: not translated yet.
@@ -16,17 +17,21 @@ UNITS = frozenset({"trans-unit", "segment"})
 
 
 def read_xliff(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield each translated unit's two texts by language; by "source" and "target" where the file names no language."""
-    return read_units(_Document(file))
+    """Yield each translated unit's two texts by language, the source first.
+
+    A language that the file does not name is called as `columns` have it, else "source" or "target".
+    """
+    return read_units(_Document(file, columns))
 
 
 class _Document(Units):
     root = "xliff"
     format = "XLIFF"
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, wanted: Sequence[str]) -> None:
         super().__init__(file)
-        self._languages = {"source": "source", "target": "target"}
+        self._wanted = wanted
+        self._languages = {"source": "", "target": ""}  # as the file names them
         self._line = 0
         self._translated = True
         self._sides: dict[str, str] = {}
@@ -34,7 +39,8 @@ class _Document(Units):
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         if name in ("xliff", "file"):
             for side, old, new in (("source", "source-language", "srcLang"), ("target", "target-language", "trgLang")):
-                self._languages[side] = attributes.get(old) or attributes.get(new) or self._languages[side]
+                code = attributes.get(old) or attributes.get(new) or self._languages[side]
+                self._languages[side] = self.language(code)
         elif name in UNITS:
             self._line, self._sides = line, {}
             self._translated = attributes.get("state") not in UNTRANSLATED
@@ -47,8 +53,15 @@ class _Document(Units):
         if self._is_side(name):
             self._sides[name] = self.end_text()
         elif name in UNITS and self._translated and self._sides.get("target"):
-            fields = {self._languages[side]: self._sides.get(side, "") for side in ("source", "target")}
+            fields = {
+                self._name("source", other="target"): self._sides.get("source", ""),
+                self._name("target", other="source"): self._sides["target"],
+            }
             self.rows.append(Row(self.file, self._line, fields))
 
     def _is_side(self, name: str) -> bool:
         return name in ("source", "target") and self.open[-1] in UNITS
+
+    def _name(self, side: str, *, other: str) -> str:
+        named = self._languages[side]
+        return named or call_unnamed(side, given=self._wanted, known=self._languages[other])
