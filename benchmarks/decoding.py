@@ -2,7 +2,8 @@
 
 The weights of a post-norm run of ours are put into Marian's class, and both networks' logits are compared before anything
 is timed. Both search with the same width, length penalty, longest length and banned tokens; `generate` with
-early_stopping="never", the setting that returns what an exhaustive beam search returns, as ours does.
+early_stopping="never", the setting that returns what an exhaustive beam search returns, as ours does. The outputs of all
+rounds are compared: some differ, where the order of sums decides between hypotheses of equal score.
 
 Ours is timed from text to text, as `regard translate` runs it; `generate` gets ready ids and gives ids. Both get 64
 sentences at a time, sorted by length: ours sorts by itself, for `generate` it was done before. Then one at a time.
@@ -11,7 +12,7 @@ sentences at a time, sorted by length: ours sorts by itself, for `generate` it w
 import argparse
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -39,6 +40,7 @@ from regard import runtime
 from regard.api import Run
 from regard.config import DecodingConfig
 from regard.models.transformer import Transformer
+from regard.tasks.translating import Translation
 from regard.training.events import Updated, Validated
 from regard.training.run import train
 
@@ -82,13 +84,15 @@ def serve_regard(run: str, load: Load, *, threads: int) -> None:
     ours = regard.load(run, device="cpu", threads=threads)
     decoding = DecodingConfig(beam=BEAM, batch_size=BATCH, max_length=LONGEST)
 
-    def together(number: int) -> Answer:
-        found = [one.candidates[0] for one in ours.translate(load.sentences, decoding=decoding)]
+    def answer(translations: Sequence[Translation]) -> Answer:
+        found = [one.candidates[0] for one in translations]
         return {"pieces": [one.tokens for one in found], "scores": [one.score for one in found]}
 
+    def together(number: int) -> Answer:
+        return answer(ours.translate(load.sentences, decoding=decoding))
+
     def alone(number: int) -> Answer:
-        texts = [ours.translate([text], decoding=decoding)[0].text for text in load.sentences[: load.n_single]]
-        return {"n": len(texts)}
+        return answer([ours.translate([text], decoding=decoding)[0] for text in load.sentences[: load.n_single]])
 
     serve({"together": together, "alone": alone})
 
@@ -138,7 +142,7 @@ def serve_generate(run: str, load: Load, *, threads: int, keep_memory: bool) -> 
         return {"ids": [outputs[n] for n in range(len(order))]}
 
     def alone(number: int) -> Answer:
-        return {"n": len([generate([row]) for row in encoded[: load.n_single]])}
+        return {"ids": [generate([row])[0] for row in encoded[: load.n_single]]}
 
     serve({"together": together, "alone": alone}, logits_differ_by=float(difference.abs().max()))
 
@@ -172,7 +176,7 @@ def compare(text: Text, load: Load, *, threads: int, arguments: argparse.Namespa
         together = take_turns(children, "together", rounds=n_rounds)
         alone = take_turns(children, "alone", rounds=n_rounds)
         differ_by = children[1].facts["logits_differ_by"]
-    agreement = check_outputs(regard.load(run, device="cpu"), load.sentences, together)
+    agreement = check_outputs(regard.load(run, device="cpu"), load.sentences, {"together": together, "alone": alone})
     results: dict[str, Any] = {"run": run, "threads": threads, "logits_differ_by": differ_by, **agreement}
     rows = []
     for name, shown in NAMES.items():
@@ -195,7 +199,8 @@ def compare(text: Text, load: Load, *, threads: int, arguments: argparse.Namespa
         )
     lines = [
         f"Beam {BEAM} on {text.name}, {threads} threads, medians of {n_rounds} rounds. ratio: its time over regard's.",
-        f"The networks' logits differ by at most {differ_by:.0e}; {agreement['told']}",
+        f"The networks' logits differ by at most {differ_by:.0e}.",
+        agreement["told"],
         "",
         table(["", f"{len(load.sentences):,} by {BATCH}: sentences/s", "ratio", "one alone", "ratio"], rows),
     ]
@@ -206,22 +211,40 @@ def seconds(answers: Sequence[Answer]) -> list[float]:
     return [answer["seconds"] for answer in answers]
 
 
-def check_outputs(run: Run, sentences: Sequence[str], answers: dict[str, list[Answer]]) -> dict[str, Any]:
-    """Compare both searches' outputs; where they differ, both must have the same score under our model."""
-    ours, theirs = answers["regard"][0], answers["generate"][0]["ids"]
+def check_outputs(
+    run: Run, sentences: Sequence[str], works: Mapping[str, Mapping[str, Sequence[Answer]]]
+) -> dict[str, Any]:
+    """Compare the outputs of everybody, in every work and round, with ours of the first round.
+
+    Where two differ, both must have the same score under our model: then the order of sums has decided.
+    """
+    differ: dict[str, dict[str, int]] = {}
+    worst = 0.0
+    for work, answers in works.items():
+        for name in answers:
+            gaps: dict[int, float] = {}  # by the sentence's number
+            for other in answers[name]:
+                gaps |= differences(run, sentences, answers["regard"][0], other)
+            differ.setdefault(name, {})[work] = len(gaps)
+            worst = max(worst, *gaps.values(), 0.0)
+            if worst > TIE:
+                raise SystemExit(f"{name}, {work}: outputs differ, and not by ties: two scores are {worst} apart.")
+    sizes = " and ".join(f"{len(answers['regard'][0]['scores']):,} {work}" for work, answers in works.items())
+    counts = "; ".join(f"{shown} {' and '.join(map(str, differ[name].values()))}" for name, shown in NAMES.items())
+    told = f"Of {sizes}, so many outputs ever differ from regard's first: {counts}"
+    told += f" (ties: their scores are at most {worst:.0e} apart)." if worst else "."
+    return {"outputs_differ": differ, "scores_apart": worst, "told": told}
+
+
+def differences(run: Run, sentences: Sequence[str], ours: Answer, theirs: Answer) -> dict[int, float]:
+    """Return the numbers of the sentences whose outputs differ, and how far apart the two scores are."""
+    if "scores" in theirs:  # ours too
+        pairs = zip(ours["pieces"], theirs["pieces"], ours["scores"], theirs["scores"], strict=True)
+        return {n: abs(a - b) for n, (own, other, a, b) in enumerate(pairs) if own != other}
     target = run.task.vocabulary.target
-    pieces = [[target.piece_text(id) for id in ids] for ids in theirs]
-    other = [number for number, own in enumerate(ours["pieces"]) if own != pieces[number]]
-    apart = [abs(score(run, sentences[n], theirs[n]) - ours["scores"][n]) for n in other]
-    worst = max(apart, default=0.0)
-    if worst > TIE:
-        raise SystemExit(f"{len(other)} outputs differ, and not by ties: two scores are {worst} apart.")
-    told = f"all {len(theirs):,} outputs are the same."
-    if other:
-        told = (
-            f"{len(other)} of {len(theirs):,} outputs differ, all by ties (their scores are at most {worst:.0e} apart)."
-        )
-    return {"outputs_differ": len(other), "scores_apart": worst, "told": told}
+    pieces = [[target.piece_text(id) for id in ids] for ids in theirs["ids"]]
+    other = [n for n, (own, their) in enumerate(zip(ours["pieces"], pieces, strict=True)) if own != their]
+    return {n: abs(score(run, sentences[n], theirs["ids"][n]) - ours["scores"][n]) for n in other}
 
 
 @torch.inference_mode()

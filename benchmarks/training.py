@@ -7,7 +7,7 @@ Marian           the class of the transformers package, which knows only post-no
 
 The peers get ready batches, the same ones, and do what their users do: dropout of their own at the same rates, cross
 entropy of all logits at once, clip_grad_norm_, torch.optim.AdamW by its defaults. Each runs twice: in a plain process, and
-in one with our allocator settings.
+in one with our settings of the allocator and of denormal numbers.
 """
 
 import argparse
@@ -123,6 +123,7 @@ def serve_peer(name: str, text: Text, *, threads: int, n_batches: int, keep_memo
     """Train a peer as its users do."""
     if keep_memory:
         runtime.keep_freed_memory()
+        torch.set_flush_denormal(True)
     torch.set_num_threads(threads)
     batches = iter(load_batches())
     config = network_config(text, threads=threads)

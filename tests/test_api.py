@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def test_train_gives_a_run_and_tells_its_events(corpus: tuple[str, str], tiny: d
     assert isinstance(events[0], Report)
     assert isinstance(events[-1], Finished)
     assert dict(events[0].facts)["validation"] == "90 pairs"
-    regard.resume(tmp_path / "run", steps=5, watch=events.append)
+    regard.resume(tmp_path / "run", settings={"training.steps": 5}, watch=events.append)
     assert events[-1].step == 5
     assert [event.update.step for event in events if isinstance(event, Updated)] == [1, 2, 3, 4, 5]
 
@@ -188,8 +189,58 @@ def test_a_network_of_ones_own_is_trained(corpus: tuple[str, str], tiny: dict[st
         regard.load(path)
     loaded = regard.load(path, model=MyModel(), threads=1)
     assert same(loaded.model, model)
-    regard.resume(path, model=MyModel(), steps=32, watch=events.append)
+    regard.resume(path, model=MyModel(), settings={"training.steps": 32}, watch=events.append)
     assert events[-1].step == 32
+
+
+def test_a_network_of_ones_own_comes_back_as_it_will_be_loaded(
+    corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    torch.manual_seed(1)
+    model = MyModel()
+    settings = {**tiny, "training.steps": 8, "training.learning_rate": 0.05, "training.ema": 0.9}
+    regard.train("translate", train=corpus, run=tmp_path / "run", model=model, settings=settings)
+    assert same(model, regard.load(tmp_path / "run", model=MyModel(), threads=1).model)
+
+
+def test_files_may_be_paths_and_one_file_needs_no_list(
+    corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    table = tmp_path / "pairs.tsv"
+    sides = [Path(file).read_text().splitlines() for file in corpus]
+    table.write_text("".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)))
+    settings = {**tiny, "training.steps": 2, "training.validate_decoded": 0}
+    for number, train in enumerate((table, str(table), [table])):
+        run = regard.train("translate", train=train, run=tmp_path / f"run{number}", settings=settings)
+        assert isinstance(run, Run)
+        assert run.config.data.train == (str(table),)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_caller_too_once_the_run_is_saved(
+    corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path, number: signal.Signals
+) -> None:
+    reached: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        raise SystemExit(number)
+
+    before = signal.signal(number, stop)
+
+    def watch(event: Any) -> None:
+        if isinstance(event, Updated):
+            reached.append(event.update.step)
+            if event.update.step == 3:
+                signal.raise_signal(number)
+
+    try:
+        with pytest.raises(SystemExit) as caught:
+            regard.train("translate", train=corpus, run=tmp_path / "run", settings=tiny, watch=watch)
+    finally:
+        signal.signal(number, before)
+    assert caught.value.code == number
+    assert reached == [1, 2, 3]
+    assert (tmp_path / "run" / "checkpoints" / "step-00000003").is_dir()
 
 
 def test_what_a_user_need_not_say() -> None:

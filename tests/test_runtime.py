@@ -109,7 +109,7 @@ def test_no_such_precision() -> None:
 
 def test_bf16_on_a_cpu_that_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     # os.abort stands for the illegal instruction: it really kills the child.
-    monkeypatch.setattr(runtime, "_multiply_bf16", os.abort)
+    monkeypatch.setattr(runtime, "_TRIAL", "import os; os.abort()")
     assert complaint(device="cpu", precision="bf16") == (
         "This processor cannot multiply bf16 matrices: a trial in a child process died.\n"
         "Use --set runtime.precision=fp32"
@@ -117,7 +117,7 @@ def test_bf16_on_a_cpu_that_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bf16_on_a_cpu_that_survives_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "_multiply_bf16", os.getpid)
+    monkeypatch.setattr(runtime, "_TRIAL", "pass")
     assert runtime.prepare(RuntimeConfig(device="cpu", precision="bf16", threads=1)).precision == "bf16"
 
 

@@ -7,8 +7,10 @@ run.translate(["A dog runs."])[0].text
 """
 
 import dataclasses
+import os
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,9 +36,10 @@ from regard.tasks import find_task
 from regard.tasks.translate import Translate
 from regard.tasks.translating import Translation
 from regard.training import run as training
-from regard.training.events import Event
+from regard.training.events import Event, Finished
 
 BY_LENGTH = ("bleu", "chrf")
+Files = str | Path | Sequence[str | Path]
 Watch = Callable[[Event], None]
 
 
@@ -84,7 +87,7 @@ class Run:
     ) -> list[Translation]:
         """Translate lines; `decoding` in place of the run's own settings, `ensemble` for further runs that vote.
 
-        prefixes: a beginning for each translation, empty where it is free; banned: texts whose tokens are not written.
+        prefixes: a beginning for each translation, empty where it is free; banned: words or phrases that are not written.
         """
         for other in ensemble:
             if other.translation_task.vocabulary.fingerprint() != self.translation_task.vocabulary.fingerprint():
@@ -162,7 +165,8 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     folder = RunFolder.open(reference.path)
     config = configuration.read(folder.config_file)
     checkpoint, notes = selection.select(reference)
-    machine = runtime.prepare(dataclasses.replace(config.runtime, device=device, threads=threads))
+    # Decoding is in full precision, whatever training was in.
+    machine = runtime.prepare(dataclasses.replace(config.runtime, device=device, threads=threads, precision="fp32"))
     model = training.rebuild(folder, config) if model is None else model
     _fill(model, checkpoints.load_weights(checkpoint), checkpoint)
     if (checkpoint.path / names.EMA).exists():
@@ -177,9 +181,9 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
 def train(
     task: str,
     *,
-    train: Sequence[str],
+    train: Files,
     run: str | Path,
-    valid: Sequence[str] = (),
+    valid: Files = (),
     model: str | nn.Module = "",
     settings: Mapping[str, Any] | None = None,
     vocabulary: str | Path | None = None,
@@ -192,36 +196,50 @@ def train(
     vocabulary: another run, whose vocabulary is taken
     watch: called with every event
     """
-    tables: dict[str, Any] = {"task": task, "data": {"train": list(train), "valid": list(valid)}}
-    if isinstance(model, str) and model:
-        tables["model"] = {"preset": model}
-    for key, value in (settings or {}).items():
-        *rooms, name = key.split(".")
-        table = tables
-        for room in rooms:
-            table = table.setdefault(room, {})
-        table[name] = value
-    config = with_defaults(configuration.from_tables(tables, origin="regard.train"))
+    tables = {"task": task, "data": {"train": _names(train), "valid": _names(valid)}}
+    given = {**({"model.preset": model} if isinstance(model, str) and model else {}), **(settings or {})}
+    config = configuration.override(
+        configuration.from_tables(tables, origin="regard.train"), given, origin="regard.train"
+    )
+    config = with_defaults(config)
     own = model if isinstance(model, nn.Module) else None
     if own is not None:
         config = dataclasses.replace(config, model=ModelTable())
     ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
-    for event in training.train(config, run, model=own, vocabulary=ready):
-        watch(event)
-    return load(run) if own is None else own.eval()
+    _follow(training.train(config, run, model=own, vocabulary=ready), watch)
+    loaded = load(run, model=own)
+    return loaded if own is None else own
 
 
 def resume(
     run: str | Path,
     *,
     model: nn.Module | None = None,
-    steps: int | None = None,
+    settings: Mapping[str, Any] | None = None,
     watch: Watch = lambda event: None,
 ) -> Run:
-    """Go on with a run that was stopped, to its end; `model` if it trains a network of your own."""
-    for event in training.resume(run, model=model, steps=steps):
-        watch(event)
+    """Go on with a run that was stopped, to its end; `model` if it trains a network of your own.
+
+    settings: what is changed for good, such as {"training.steps": 8000} to move the end
+    """
+    _follow(training.resume(run, model=model, settings=settings), watch)
     return load(run, model=model)
+
+
+def _follow(events: Iterable[Event], watch: Watch) -> None:
+    """Show every event; a signal that stopped the run, which is saved by then, reaches the caller after all."""
+    stopped = 0
+    for event in events:
+        watch(event)
+        if isinstance(event, Finished):
+            stopped = event.signal
+    if stopped:
+        signal.raise_signal(stopped)
+
+
+def _names(files: Files) -> list[str]:
+    """Return one file or several as a list of names."""
+    return [os.fspath(file) for file in ([files] if isinstance(files, str | Path) else files)]
 
 
 def with_defaults(config: RunConfig) -> RunConfig:

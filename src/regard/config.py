@@ -97,7 +97,9 @@ class DecodingConfig:
     top_k: int = option(0, "sample among so many likeliest tokens; 0 for all", least=0)
     top_p: float = option(1.0, "sample among the likeliest tokens that hold this much probability")
     no_repeat_ngram: int = option(0, "no n-gram of this length occurs twice; 0 for no such rule", least=0)
-    repetition_penalty: float = option(1.0, "divides the probability of tokens already written")
+    repetition_penalty: float = option(
+        1.0, "divides the logits of tokens already written; above 1 they come less often"
+    )
     batch_size: int = option(64, "sentences decoded together", least=1)
 
 
@@ -177,14 +179,14 @@ def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: s
             arguments[key] = build(typing.cast(type, hint), value, origin=origin, path=place)
         else:
             arguments[key] = _fit(value, hint, origin=origin, place=place)
-            _check_range(arguments[key], ranges[key], f"{origin}: {place}")
+            check_range(arguments[key], ranges[key], f"{origin}: {place}")
     return table(**arguments)
 
 
-def override(config: RunConfig, assignments: Mapping[str, str], *, origin: str = "--set") -> RunConfig:
-    """Apply dotted assignments such as {"training.steps": "400"}; values are read as TOML, else as plain text."""
+def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str = "--set") -> RunConfig:
+    """Apply dotted assignments such as {"training.steps": 400}; text for anything but text is read as TOML."""
     tables = to_tables(config)
-    for path, text in assignments.items():
+    for path, value in assignments.items():
         *rooms, key = path.split(".")
         table = tables
         for room in rooms:
@@ -194,7 +196,7 @@ def override(config: RunConfig, assignments: Mapping[str, str], *, origin: str =
                 remedy = did_you_mean(room, names) if names else f"{room} is a key and holds no others."
                 raise ConfigError(f"{origin}: there is no table {room} in {path}.", remedy)
             table = inner
-        table[key] = _parse_value(text, is_text=isinstance(table.get(key), str))
+        table[key] = _parse_value(value, is_text=isinstance(table.get(key), str)) if isinstance(value, str) else value
     return from_tables(tables, origin=origin)
 
 
@@ -243,7 +245,7 @@ def _fit(value: Any, hint: Any, *, origin: str, place: str) -> Any:
     )
 
 
-def _check_range(value: Any, metadata: Mapping[str, Any], place: str) -> None:
+def check_range(value: Any, metadata: Mapping[str, Any], place: str) -> None:
     """Refuse a number that is none, or outside what its field declares."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return

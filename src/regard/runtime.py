@@ -6,9 +6,9 @@ Nothing here runs at import: the command (or whoever trains from Python) calls `
 import contextlib
 import ctypes
 import hashlib
-import multiprocessing
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ import torch
 from regard.config import RuntimeConfig
 from regard.errors import UsageError, did_you_mean
 
+_TRIAL = "import torch; ones = torch.ones(256, 256, dtype=torch.bfloat16); assert (ones @ ones)[0, 0] == 256"
 # Parameters of glibc's mallopt, from malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 
@@ -53,7 +54,8 @@ def denormals_as_zero() -> Iterator[None]:
     """Let the processor take denormal numbers for zero inside the block.
 
     Adam's averages of rare tokens decay into such numbers, which are many times slower to add. Threads inherit this when
-    they are made: enter the block before the first computation.
+    they are made and keep it: what the last bits are depends on entering the block before the first computation in
+    parallel, as the command does.
     """
     torch.set_flush_denormal(True)
     try:
@@ -128,12 +130,7 @@ def _choose_precision(name: str, device: torch.device) -> str:
 
 def _survives_bf16() -> bool:
     """Try a bf16 product in a child: some virtual machines advertise AMX and deny it, which kills the process."""
-    child = multiprocessing.get_context("spawn").Process(target=_multiply_bf16)
-    child.start()
-    child.join(60)
-    return child.exitcode == 0
-
-
-def _multiply_bf16() -> None:
-    ones = torch.ones(256, 256, dtype=torch.bfloat16)
-    assert (ones @ ones)[0, 0] == 256
+    try:
+        return subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, timeout=60).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False

@@ -1,10 +1,13 @@
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from regard.cli import demo
+from regard.cli.training_view import PeopleView
 from regard.runs.folder import RunFolder
+from regard.training.events import Event, Updated
 from regard.training.summary import summarise
 
 
@@ -49,3 +52,43 @@ def test_one_that_was_stopped_goes_on_and_a_finished_one_stays(tmp_path: Path) -
     assert demo.choose_folder(folder) == folder
     demo.train(folder)
     assert summarise(RunFolder(folder)).step == 6
+
+
+@pytest.mark.usefixtures("small")
+def test_one_that_is_interrupted_says_how_to_go_on_and_its_end_can_be_moved(
+    command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = PeopleView.show
+
+    def interrupted(self: PeopleView, event: Event) -> None:
+        ordinary(self, event)
+        if isinstance(event, Updated) and event.update.step == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PeopleView, "show", interrupted)
+        stopped = command("demo")
+    assert stopped.code == 130
+    assert stopped.err.splitlines()[-2:] == ["Go on with:", "  regard demo --run runs/demo"]
+    assert command("demo", "--run", "runs/demo", "--steps", 2).code == 0
+    assert summarise(RunFolder(Path("runs/demo"))).end == "2 steps are done"
+
+
+def test_a_folder_of_something_else_is_refused_before_anything_is_written(command: Any, own_run: Path) -> None:
+    Path("mine").mkdir()
+    Path("mine/letter.txt").touch()
+    foreign = command("demo", "--run", "mine")
+    assert foreign.code == 1
+    assert foreign.error[0] == "error: mine holds other things already: letter.txt."
+    assert [path.name for path in Path("mine").iterdir()] == ["letter.txt"]
+    config = own_run / "config.toml"
+    config.write_text(config.read_text().replace("steps = 120\n", "steps = 200\n"))
+    other = command("demo", "--run", own_run)  # a run that is not finished, but no demo
+    assert (other.code, other.error[0]) == (1, f"error: {own_run} is a run already.")
+    assert not (own_run / "corpus").exists()
+
+
+def test_steps_are_checked(command: Any) -> None:
+    outcome = command("demo", "--steps", -1)
+    assert (outcome.code, outcome.error[0]) == (2, "error: --steps is at least 0, not -1.")
+    assert not Path("runs").exists()

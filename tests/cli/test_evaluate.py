@@ -2,6 +2,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from regard.cli import evaluate as module
+from regard.errors import TrainingError
+
 
 def test_scores_with_signatures(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
     outcome = command("evaluate", trained, "--data", *corpus, "--output", "out.de")
@@ -56,3 +61,58 @@ def test_mistakes_are_told_before_translating(command: Any, trained: Path, corpu
     aligned = command("evaluate", trained, "--data", corpus[0], "short.de")
     assert aligned.code == 1
     assert aligned.error[0] == f"error: {corpus[0]} has 90 lines, but short.de has 1: they are not aligned."
+
+
+def test_what_the_output_held_stays_until_there_is_new(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    Path("out.de").write_text("an old translation\n")
+    assert command("evaluate", trained, "--data", corpus[0], "missing.de", "--output", "out.de").code == 1
+    assert Path("out.de").read_text() == "an old translation\n"
+    assert command("evaluate", trained, "--data", corpus[0], "missing.de", "--output", "new.de").code == 1
+    assert [path.name for path in Path().iterdir()] == ["out.de"]
+
+
+def test_a_test_set_is_not_written_over(command: Any, trained: Path) -> None:
+    for name in ("t.en", "t.de"):
+        Path(name).write_text("a dog\n")
+    Path("link.de").symlink_to("t.de")
+    for output in ("t.de", "./t.en", "link.de"):
+        outcome = command("evaluate", trained, "--data", "t.en", "t.de", "--output", output)
+        assert (outcome.code, outcome.error) == (
+            2,
+            [f"error: {output} is a file of the test set.", "Name another file with --output."],
+        )
+    assert Path("t.de").read_text() == "a dog\n"
+
+
+def test_a_folder_is_no_output(command: Any, trained: Path, corpus: tuple[str, str], tmp_path: Path) -> None:
+    outcome = command("evaluate", trained, "--data", *corpus, "--output", tmp_path)
+    assert (outcome.code, outcome.error) == (
+        2,
+        [f"error: {tmp_path} is a folder.", "Name another file with --output."],
+    )
+
+
+def test_a_link_and_a_device_stay_what_they_are(command: Any, trained: Path) -> None:
+    for name in ("t.en", "t.de"):
+        Path(name).write_text("a dog\n")
+    Path("place.de").write_text("old\n")
+    Path("link.de").symlink_to("place.de")
+    assert command("evaluate", trained, "--data", "t.en", "t.de", "--output", "link.de").code == 0
+    assert Path("link.de").is_symlink()
+    assert Path("place.de").read_text() != "old\n"
+    Path("null").symlink_to("/dev/null")
+    assert command("evaluate", trained, "--data", "t.en", "t.de", "--output", "null").code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_scores_are_not_lost_with_the_output(command: Any, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("t.en", "t.de"):
+        Path(name).write_text("a dog\n")
+
+    def full(path: Path, content: bytes) -> None:
+        raise TrainingError("The disk is full.", "Free some space.")
+
+    monkeypatch.setattr(module, "write_atomically", full)
+    outcome = command("evaluate", trained, "--data", "t.en", "t.de", "--output", "out.de")
+    assert (outcome.code, outcome.error) == (1, ["error: The disk is full.", "Free some space."])
+    assert outcome.lines[1].startswith("BLEU")

@@ -1,8 +1,10 @@
+from typing import Any
+
 import pytest
 
 from regard.cli.options import changed, explained, whole_numbers
-from regard.config import DecodingConfig
-from regard.errors import UsageError
+from regard.config import DecodingConfig, RunConfig, TokenizerConfig, TrainingConfig
+from regard.errors import ConfigError, UsageError
 
 
 def test_an_option_has_the_help_of_its_setting() -> None:
@@ -12,6 +14,28 @@ def test_an_option_has_the_help_of_its_setting() -> None:
 def test_only_what_is_given_changes() -> None:
     settings = DecodingConfig(beam=7, top_k=3)
     assert changed(settings, beam=None, top_k=0, sample=True) == DecodingConfig(beam=7, top_k=0, sample=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "value", "problem"),
+    [
+        (TrainingConfig(), "steps", -5, "--steps is at least 0, not -5."),
+        (TrainingConfig(), "epochs", -1, "--epochs is at least 0, not -1."),
+        (TrainingConfig(), "minutes", float("nan"), "--minutes is a finite number, not nan."),
+        (TrainingConfig(), "learning_rate", float("inf"), "--learning-rate is a finite number, not inf."),
+        (TokenizerConfig(), "vocab_size", -5, "--vocab-size is at least 0, not -5."),
+        (RunConfig(task="translate"), "seed", -1, "--seed is at least 0, not -1."),
+        (DecodingConfig(), "temperature", float("nan"), "--temperature is a finite number, not nan."),
+        (DecodingConfig(), "min_length", -4, "--min-length is at least 0, not -4."),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused_by_its_option(
+    settings: Any, field: str, value: float, problem: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        changed(settings, **{field: value})
+    assert raised.value.problem == problem
+    assert raised.value.remedy == f"Correct {problem.split()[0]} and run the command again."
 
 
 def test_whole_numbers() -> None:

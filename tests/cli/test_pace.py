@@ -68,7 +68,7 @@ def test_the_nearer_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         going.add(UPDATE)
     assert by_steps.share == pytest.approx(11 / 110)
     assert by_steps.seconds_left == pytest.approx(99 * 0.75)
-    assert by_time.share == pytest.approx(60.5 / 120)
-    assert by_time.seconds_left == pytest.approx(59.5)
+    assert by_time.share == pytest.approx(60.75 / 120)
+    assert by_time.seconds_left == pytest.approx(59.25)
     assert by_steps.text() == "step 11/110  loss 4.000  1,000 tokens/s  1 min left"
     assert pace(total_steps=0, minutes=2).text().startswith("step 10  ")

@@ -58,6 +58,31 @@ def test_other_settings_of_the_tokenizer_ask_for_another_vocabulary(trained: Pat
     assert vocabulary is None
 
 
+def test_other_training_data_ask_for_another_vocabulary(
+    trained: Path, corpus: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(trained / "config.toml")
+    for data in (DataOptions(train=("b.en", "b.de")), DataOptions(source="en", target="fr")):
+        _, vocabulary = settings(file, data, NO_MODEL, None, ())
+        assert vocabulary is None
+        assert capsys.readouterr().err == (
+            f"note: the training data are others than those of {file}: a new vocabulary is learnt\n"
+        )
+    # A vocabulary that is named is taken for any data.
+    _, vocabulary = settings(file, DataOptions(train=("b.en", "b.de")), ModelOptions(vocabulary=str(trained)), None, ())
+    assert vocabulary == trained / "vocabulary"
+
+
+def test_the_same_files_by_other_names_keep_the_vocabulary(
+    trained: Path, corpus: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(Path(corpus[0]).parent)
+    data = DataOptions(train=("train.en", "train.de"), valid=("v.en", "v.de"))
+    _, vocabulary = settings(str(trained / "config.toml"), data, NO_MODEL, None, ())
+    assert vocabulary == trained / "vocabulary"
+    assert capsys.readouterr().err == ""
+
+
 def test_the_vocabulary_of_another_run_comes_with_its_settings(trained: Path) -> None:
     config, vocabulary = settings("translate", NO_DATA, ModelOptions(vocabulary=str(trained)), None, ())
     assert vocabulary == trained / "vocabulary"

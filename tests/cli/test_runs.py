@@ -1,15 +1,39 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
+
+from regard.runs.folder import RunFolder
+from regard.training.summary import summarise
+
+SCORES = (("loss", 3), ("bleu", 1))
 
 
 def test_a_row_a_run(command: Any, own_run: Path) -> None:
     outcome = command("runs")
     assert outcome.code == 0
     heading, row = outcome.lines
-    assert heading.split() == ["run", "task", "model", "state", "step", "loss", "BLEU", "age"]
+    assert heading.split() == [
+        *("run", "task", "model", "state", "step", "loss", "BLEU"),
+        *("loss", "of", "average", "BLEU", "of", "average", "age"),
+    ]
     assert row.split()[:5] == ["runs/own", "translate", "transformer-tiny", "finished", "120"]
     assert row.endswith((" s", " min"))
+    summary = summarise(RunFolder(own_run))
+    scores = [(found[name], digits) for found in (summary.best, summary.average) for name, digits in SCORES]
+    assert row.split()[5:9] == [f"{value:.{digits}f}" for value, digits in scores]
+
+
+def test_without_an_average_there_is_no_column_for_it(command: Any, own_run: Path) -> None:
+    shutil.rmtree(own_run / "checkpoints" / "average-00000120")
+    assert command("runs").lines[0].split()[5:] == ["loss", "BLEU", "age"]
+
+
+def test_a_loss_that_is_no_number(command: Any, own_run: Path) -> None:
+    for file in own_run.glob("checkpoints/*/state.json"):
+        file.write_text(json.dumps({**json.loads(file.read_bytes()), "best": {"step": 40, "loss": None}}))
+    outcome = command("runs")
+    assert (outcome.code, outcome.lines[1].split()[5]) == (0, "—")
 
 
 def test_json(command: Any, own_run: Path) -> None:

@@ -5,7 +5,18 @@ import pytest
 from rich.console import Console
 
 from regard.cli import terminal
-from regard.cli.terminal import Stages, Waiting, busy, duration, print_json, print_lines, print_table, shell_word, size
+from regard.cli.terminal import (
+    Stages,
+    Waiting,
+    busy,
+    decimal,
+    duration,
+    print_json,
+    print_lines,
+    print_table,
+    shell_word,
+    size,
+)
 
 
 @pytest.fixture
@@ -39,6 +50,13 @@ def test_duration(seconds: float, text: str) -> None:
 )
 def test_size(n_bytes: float, text: str) -> None:
     assert size(n_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.25, "1.2"), (0, "0.0"), (float("inf"), "inf"), (float("nan"), "—"), (None, "—")]
+)
+def test_decimal(value: float | None, text: str) -> None:
+    assert decimal(value, 1) == text
 
 
 def test_a_path_stays_one_word() -> None:

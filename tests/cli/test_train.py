@@ -1,14 +1,22 @@
 import json
+import math
+import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard.api import with_defaults
+from regard.cli.main import main
 from regard.cli.training_view import PeopleView
-from regard.config import read
+from regard.config import RunConfig, read
+from regard.errors import TrainingError
 from regard.runs.folder import RunFolder
+from regard.tasks.task import Validation
+from regard.tasks.translate import Translate
 from regard.training.events import Event, Updated
 from regard.training.summary import summarise
 
@@ -29,7 +37,7 @@ def test_a_dry_run_reports_and_leaves_no_folder(
     assert facts["end"] == "after 10,000 steps or 10 validations without a better loss, whichever comes first"
     assert facts["machine"] == "cpu, fp32, 1 thread, seed 1"
     assert facts["time"].startswith("about ")
-    assert facts["disk"].startswith("up to ") and "(6 checkpoints of " in facts["disk"]
+    assert facts["disk"].startswith("up to ") and "(7 checkpoints of " in facts["disk"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -76,8 +84,107 @@ def test_seeds_train_a_run_each_and_report_mean_and_deviation(
     assert first[0] != second[0]
     assert rows["mean"][0] == pytest.approx((first[0] + second[0]) / 2, abs=0.0011)
     assert rows["standard deviation"][0] == pytest.approx(abs(first[0] - second[0]) / 2**0.5, abs=0.0011)
-    again = command("train", "translate", "--train", *corpus, *flags)
-    assert again.error[0] == "error: runs/s-seed1 is a run already."
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, number: signal.Signals, *, run: str, step: int) -> None:
+    """Let a signal come when a run's update is shown."""
+    ordinary = PeopleView.show
+
+    def interrupted(self: PeopleView, event: Event) -> None:
+        ordinary(self, event)
+        if isinstance(event, Updated) and event.update.step == step and str(self.run) == run:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(PeopleView, "show", interrupted)
+
+
+def test_seeds_that_were_stopped_are_finished_by_the_same_command(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", "translate", "--train", *corpus, "--run", "runs/s", "--steps", 3, "--seeds", "1,2", *tiny_flags)
+    with monkeypatch.context() as patch:
+        interrupt(patch, signal.SIGINT, run="runs/s-seed2", step=2)
+        stopped = command(*words)
+    assert stopped.code == 130
+    assert stopped.err.splitlines()[-2:] == [
+        "Stopped at step 2; the run is saved.",
+        "Repeat the command with --run runs/s to go on; what is finished stays.",
+    ]
+    again = command(*words)
+    assert again.code == 0
+    lines = again.err.splitlines()
+    assert lines[:2] == ["seed 1 of 1, 2: runs/s-seed1", "finished before: 3 steps are done"]
+    assert "run         runs/s-seed2, from step 2" in lines
+    assert summarise(RunFolder(Path("runs/s-seed2"))).step == 3
+    third = command(*words)
+    assert third.out == again.out
+    other = command(*words, "--set", "training.clip=0.5")
+    assert (other.code, other.error) == (
+        1,
+        [
+            "error: runs/s-seed1 is a run with other settings.",
+            "Repeat the command as it was, or name another folder with --run.",
+        ],
+    )
+
+
+def test_a_seed_without_a_number_leaves_a_gap(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = Translate.validate
+
+    def validate(self: Translate, *arguments: Any, **options: Any) -> Validation:
+        if self.config.seed == 2:
+            return Validation(loss=math.nan, scores={"bleu": 0.0})
+        if self.config.seed == 3:
+            raise TrainingError("The loss was no number.", "Lower it.")
+        return ordinary(self, *arguments, **options)
+
+    monkeypatch.setattr(Translate, "validate", validate)
+    words = ("train", "translate", "--train", *corpus, "--run", "runs/s", "--steps", 1, *tiny_flags)
+    outcome = command(*words, "--seeds", "1,2")
+    assert outcome.code == 0
+    first, second, mean, deviation = [line.split()[-4:] for line in outcome.lines[1:]]
+    assert mean == first
+    assert second == deviation == ["—"] * 4
+    failed = command(*words, "--seeds", "1,3", "--json")
+    assert failed.code == 1
+    assert "note: runs/s-seed3 is left as it is. The loss was no number." in failed.err.splitlines()
+    found = json.loads(failed.lines[-1])
+    assert (found["event"], found["scores"]["3"], found["averaged"]) == ("seeds", {}, False)
+    assert found["mean"] == found["scores"]["1"]
+    assert set(found["deviation"].values()) == {None}
+
+
+def test_seeds_report_their_averages_where_all_have_one(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str]
+) -> None:
+    flags = ("--steps", 4, "--set", "training.validate_every=2", "--set", "training.average=2", *tiny_flags)
+    words = ("train", "translate", "--train", *corpus, "--run", "runs/s", "--seeds", "1", *flags)
+    outcome = command(*words)
+    assert outcome.lines[0].startswith("average of checkpoints ")
+    summary = summarise(RunFolder(Path("runs/s-seed1")))
+    assert outcome.lines[1].split()[1] == f"{summary.average['loss']:.3f}"
+    assert command(*words).out == outcome.out
+
+
+def test_without_a_reader_training_goes_on(
+    corpus: tuple[str, str], tiny_flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = tmp_path / "unseen"
+    flags = ["--steps", "3", "--run", str(run), "--json", *tiny_flags]
+    with os.fdopen(writing, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert main(["train", "translate", "--train", *corpus, *flags]) == 0
+    assert summarise(RunFolder(run)).state == "finished"
+
+
+def test_help_says_when_a_run_ends_by_itself(command: Any) -> None:
+    end = with_defaults(RunConfig(task="translate")).training
+    shown = " ".join(command("train", "--help").out.replace("│", " ").split())
+    assert f"a run ends after {end.steps:,} steps, or before them after {end.patience} validations without" in shown
 
 
 def test_the_file_of_a_run_repeats_it(command: Any, trained: Path) -> None:
@@ -90,20 +197,35 @@ def test_the_file_of_a_run_repeats_it(command: Any, trained: Path) -> None:
 def test_a_signal_saves_and_says_how_to_go_on(
     command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ordinary = PeopleView.show
-
-    def interrupted(self: PeopleView, event: Event) -> None:
-        ordinary(self, event)
-        if isinstance(event, Updated) and event.update.step == 3:
-            signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr(PeopleView, "show", interrupted)
+    interrupt(monkeypatch, signal.SIGTERM, run="runs/t", step=3)
     outcome = command("train", "translate", "--train", *corpus, "--run", "runs/t", "--steps", 50, *tiny_flags)
     assert outcome.code == 143
     assert outcome.err.splitlines()[-2:] == [
         "Stopped at step 3; the run is saved. Go on with:",
         "  regard resume runs/t",
     ]
+
+
+def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
+    command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = Translate.validate
+
+    def validate(self: Translate, *arguments: Any, **options: Any) -> Validation:
+        signal.raise_signal(signal.SIGINT)
+        return ordinary(self, *arguments, **options)
+
+    monkeypatch.setattr(Translate, "validate", validate)
+    flags = ("--run", "runs/v", "--steps", 50, "--set", "training.validate_every=4", *tiny_flags)
+    outcome = command("train", "translate", "--train", *corpus, *flags)
+    assert outcome.code == 130
+    assert outcome.err.splitlines()[-2:] == [
+        "Stopped at step 4; the run is saved. Go on with:",
+        "  regard resume runs/v",
+    ]
+    [checkpoint] = summarise(RunFolder(Path("runs/v"))).checkpoints
+    assert checkpoint.step == 4
+    assert "loss" in checkpoint.scores  # the validation was not lost
 
 
 @pytest.mark.parametrize(
@@ -135,6 +257,24 @@ def test_a_signal_saves_and_says_how_to_go_on(
             2,
             "--seeds takes different whole numbers with commas between them, not '1,x'.",
             "Write them, for example, as --seeds 1,2,3",
+        ),
+        (
+            ("translate", "--train", "FILES", "--seeds=1,-2"),
+            2,
+            "Each of --seeds is at least 0, not -2.",
+            "Correct --seeds and run the command again.",
+        ),
+        (
+            ("translate", "--train", "FILES", "--steps", "-5"),
+            2,
+            "--steps is at least 0, not -5.",
+            "Correct --steps and run the command again.",
+        ),
+        (
+            ("translate", "--train", "FILES", "--minutes", "nan"),
+            2,
+            "--minutes is a finite number, not nan.",
+            "Correct --minutes and run the command again.",
         ),
     ],
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.cli.training_report import end, learning, report_rows, time_needed
+from regard.cli.training_report import disk_needed, end, learning, report_rows, time_needed
 from regard.config import RunConfig, TrainingConfig
 from regard.runtime import Machine
 from regard.training.events import Report
@@ -29,9 +29,9 @@ def report(total_steps: int, training: TrainingConfig) -> Report:
     ("total_steps", "minutes", "text"),
     [
         (4000, 0.0, "about 17 min and the validations (0.25 s a step)"),
-        (4000, 3.0, "about 3 min and the validations (0.25 s a step)"),
+        (4000, 3.0, "3 min, validations included (0.25 s a step)"),
         (40, 3.0, "about 10 s and the validations (0.25 s a step)"),
-        (0, 3.0, "3 min and the validations (0.25 s a step)"),
+        (0, 3.0, "3 min, validations included (0.25 s a step)"),
     ],
 )
 def test_the_nearer_end_decides_the_time(total_steps: int, minutes: float, text: str) -> None:
@@ -40,7 +40,7 @@ def test_the_nearer_end_decides_the_time(total_steps: int, minutes: float, text:
 
 def test_time_already_spent_counts() -> None:
     going_on = dataclasses.replace(report(4000, TrainingConfig(minutes=5)), step=3000, seconds=240.0)
-    assert time_needed(going_on) == "about 1 min and the validations (0.25 s a step)"
+    assert time_needed(going_on) == "1 min, validations included (0.25 s a step)"
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,15 @@ def test_batches_of_an_update_are_named() -> None:
 
 def test_threads_matter_on_a_cpu_only() -> None:
     assert ("machine", "cuda:1, bf16, seed 1") in report_rows(report(1, TrainingConfig()))
+
+
+@pytest.mark.parametrize(
+    ("training", "count"),
+    [
+        (TrainingConfig(keep=5), 7),  # the best, and the one that is being written
+        (TrainingConfig(keep=1, average=10), 14),  # ten validations that stay, and their average
+    ],
+)
+def test_the_disk_is_enough_for_all_that_is_kept(training: TrainingConfig, count: int) -> None:
+    large = dataclasses.replace(report(1, training), checkpoint_bytes=10_000_000)
+    assert disk_needed(large) == f"up to {count * 10} MB ({count} checkpoints of 10 MB)"

@@ -1,5 +1,7 @@
 import dataclasses
+import errno
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,13 @@ import torch
 from rich.console import Console
 
 from regard.cli import terminal, training_view
-from regard.cli.training_view import PeopleView, TensorBoardView, follow, make_views
+from regard.cli.streams import OutputError
+from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views
 from regard.config import RunConfig, TrainingConfig
 from regard.errors import MissingExtraError
 from regard.runtime import Machine
 from regard.tasks.task import Validation
+from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Update
 
@@ -44,7 +48,8 @@ SAMPLE = ("A dog [x].", "Ein Hund.", "Ein Hut.")
 VALIDATED = Validated(
     step=101, validation=Validation(loss=2.0, scores={"perplexity": 7.389, "bleu": 12.34}, samples=(SAMPLE,)), best=True
 )
-FINISHED = Finished(reason="400 steps are done", step=400, seconds=200.0, best={"step": 400, "loss": 2.0})
+FINISHED = Finished(reason="400 steps are done", step=400, seconds=200.0, best={"step": 400, "loss": 2.0}, average={})
+AVERAGED = dataclasses.replace(VALIDATED, step=400, best=False, averaged=(200, 300, 400))
 
 
 def show(*events: Event, advise: bool = True) -> None:
@@ -57,7 +62,7 @@ def test_people_see_the_run_go(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["run       runs/my run, from step 100", "model     a network of your own, 1,234 parameters"]
     assert "time      about 2 min and the validations (0.5 s a step)" in lines
-    assert "disk      up to 30 MB (6 checkpoints of 5.0 MB)" in lines
+    assert "disk      up to 35 MB (7 checkpoints of 5.0 MB)" in lines
     assert [line for line in lines if line.startswith("step 101/400  loss 3.500  2,000 tokens/s  ")]
     at = lines.index("step 101: validation loss 2.000, perplexity 7.39, BLEU 12.3  ★ best so far")
     assert lines[at + 1 : at + 4] == [
@@ -83,11 +88,51 @@ def test_updates_without_a_number_and_notes_are_told(capsys: pytest.CaptureFixtu
     assert "note: step-00000100 is passed over." in lines
 
 
-def test_a_run_that_was_over_before_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    show(REPORT, dataclasses.replace(FINISHED, step=100))
+@pytest.mark.parametrize("best", [True, False])
+def test_an_average_is_called_one(capsys: pytest.CaptureFixture[str], best: bool) -> None:
+    finished = dataclasses.replace(FINISHED, average={"step": 400, "loss": 1.75, "bleu": 20.0})
+    show(REPORT, dataclasses.replace(AVERAGED, best=best), finished)
+    shown = capsys.readouterr().err
+    assert "average of 3 checkpoints: validation loss 2.000, perplexity 7.39, BLEU 12.3\n" in shown
+    assert "best so far" not in shown
+    assert "step 400: validation" not in shown
     assert (
-        "The run was finished before: 400 steps are done. To go on, move its end: regard resume 'runs/my run' --steps N"
+        "Best validation at step 400: loss 2.000\n"
+        "Average of checkpoints, which 'runs/my run' means now: loss 1.750, BLEU 20.0\n"
+    ) in shown
+
+
+def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    best: Any = {"step": 400, "loss": 800.0, "perplexity": None}  # as runs of the past have written infinity
+    validation = Validation(loss=float("nan"), scores={"perplexity": float("inf")})
+    show(REPORT, Validated(step=400, validation=validation, best=False), dataclasses.replace(FINISHED, best=best))
+    lines = capsys.readouterr().err.splitlines()
+    assert "step 400: validation loss —, perplexity inf" in lines
+    assert "Best validation at step 400: loss 800.000, perplexity —" in lines
+
+
+@pytest.mark.parametrize("name", ["steps", "epochs", "minutes", "patience"])
+def test_a_run_that_was_over_before_says_how_to_go_on(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    training = TrainingConfig(steps=400, epochs=400, minutes=400, patience=400)
+    reached = {"step": 0, "epoch": 0, "seconds": 0.0, "worse": 0}
+    reached[{"steps": "step", "epochs": "epoch", "minutes": "seconds", "patience": "worse"}[name]] = 400 * 60
+    reason = reason_to_end(training, **reached)  # type: ignore[arg-type]
+    report = dataclasses.replace(REPORT, config=RunConfig(task="translate", training=training))
+    show(report, dataclasses.replace(FINISHED, step=100, reason=reason))
+    assert (
+        f"The run was finished before: {reason}. To go on, move its end: regard resume 'runs/my run' --{name} N"
     ) in capsys.readouterr().err
+
+
+def test_a_signal_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = dataclasses.replace(FINISHED, signal=2)
+    show(REPORT, stopped)
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "Stopped at step 400; the run is saved. Go on with:",
+        "  regard resume 'runs/my run'",
+    ]
+    show(REPORT, stopped, advise=False)
+    assert capsys.readouterr().err.splitlines()[-1] == "Stopped at step 400; the run is saved."
 
 
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +167,45 @@ def test_views_are_closed_when_training_fails() -> None:
     assert closed == ["closed"]
 
 
+class Failing:
+    """A view whose stream takes no more after the first event."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.shown: list[Event] = []
+
+    def show(self, event: Event) -> None:
+        self.shown.append(event)
+        if len(self.shown) == 1:
+            raise OutputError(self.number, "a reason")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_reader_that_leaves_does_not_end_training() -> None:
+    leaving = Failing(errno.EPIPE)
+    events = [REPORT, VALIDATED, FINISHED]
+    assert follow(lambda stages: events, [leaving]) == FINISHED
+    assert leaving.shown == events
+
+
+def test_a_full_disk_of_the_log_is_told_when_training_is_done() -> None:
+    full = Failing(errno.ENOSPC)
+    with pytest.raises(OutputError):
+        follow(lambda stages: [REPORT, VALIDATED, FINISHED], [full])
+    assert full.shown[-1] == FINISHED
+
+
+def test_json_tells_an_average_from_a_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    finished = dataclasses.replace(FINISHED, average={"step": 400, "loss": 1.75})
+    follow(lambda stages: [REPORT, VALIDATED, AVERAGED, finished], [JsonView()])
+    _, validated, averaged, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (validated["averaged"], averaged["averaged"]) == ([], [200, 300, 400])
+    assert last["best"] == {"step": 400, "loss": 2.0}
+    assert last["average"] == {"step": 400, "loss": 1.75}
+
+
 def test_without_tensorboard_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError) as raised:
@@ -130,14 +214,35 @@ def test_without_tensorboard_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
     assert raised.value.remedy == "Install it with: pip install 'regard[track]'"
 
 
-def test_scalars_for_tensorboard(tmp_path: Path) -> None:
+def scalars(run: Path) -> Any:
+    """What TensorBoard finds in a run's folder."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+    board = EventAccumulator(str(run / "tensorboard"))
+    board.Reload()
+    return board
+
+
+def test_scalars_for_tensorboard(tmp_path: Path) -> None:
     bad = dataclasses.replace(UPDATE, step=102, loss=float("nan"))
     events: list[Any] = [REPORT, *(Updated(update=one, total_steps=400) for one in (UPDATE, bad)), VALIDATED, FINISHED]
+    events.insert(-1, AVERAGED)
     follow(lambda stages: events, [TensorBoardView(tmp_path)])
-    board = EventAccumulator(str(tmp_path / "tensorboard"))
-    board.Reload()
+    board = scalars(tmp_path)
     assert [(one.step, one.value) for one in board.Scalars("train/loss")] == [(101, 3.5)]
     assert board.Scalars("train/tokens_per_second")[0].value == 2000
     assert board.Scalars("valid/bleu")[0].value == pytest.approx(12.34)
+    assert [one.step for one in board.Scalars("valid/loss")] == [101]
+    assert [one.step for one in board.Scalars("average/loss")] == [400]
+    assert board.Scalars("average/bleu")[0].value == pytest.approx(12.34)
+
+
+def test_what_is_trained_again_does_not_stand_twice_in_tensorboard(tmp_path: Path) -> None:
+    def updates(*steps: int) -> list[Event]:
+        return [Updated(update=dataclasses.replace(UPDATE, step=step), total_steps=400) for step in steps]
+
+    first = dataclasses.replace(REPORT, step=98)
+    follow(lambda stages: [first, *updates(99, 100, 101, 102, 103), FINISHED], [TensorBoardView(tmp_path)])
+    # It was killed, and goes on from step 100.
+    follow(lambda stages: [REPORT, *updates(101), FINISHED], [TensorBoardView(tmp_path)])
+    assert [one.step for one in scalars(tmp_path).Scalars("train/loss")] == [99, 100, 101]

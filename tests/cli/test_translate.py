@@ -185,6 +185,20 @@ def test_more_hypotheses_than_the_beam_has(command: Any, trained: Path) -> None:
     assert outcome.error[0] == "error: A beam of width 5 returns 1 to 5 hypotheses, but 9 were asked for."
 
 
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (("--temperature", "nan", "--sample"), "--temperature is a finite number, not nan."),
+        (("--min-length", "-4"), "--min-length is at least 0, not -4."),
+        (("--n-best", "0"), "--n-best is at least 1, not 0."),
+    ],
+)
+def test_numbers_out_of_their_range(command: Any, trained: Path, flags: tuple[str, ...], problem: str) -> None:
+    outcome = command("translate", trained, *flags, "a dog")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.error == [f"error: {problem}", f"Correct {flags[0]} and run the command again."]
+
+
 def test_a_translation_stays_on_its_line_and_in_its_column() -> None:
     assert one_line("a\nb\r\tc") == "a b  c"
 

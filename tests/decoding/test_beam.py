@@ -177,11 +177,16 @@ def test_rules_see_the_tokens_of_their_own_hypothesis(prefix_model):
     results = run(model, list(range(6)), limits=[3, 9, 5, 9, 4, 9], width=4, n_best=4, rules=[RepetitionPenalty(1.5)])
     for seed, decoded in enumerate(results):
         for one, (_, tokens) in zip(decoded.hypotheses, outputs(decoded), strict=True):
-            expected = [
-                model.log_probs(seed, tokens[:place])[token] * (1.5 if token in tokens[:place] else 1.0)
-                for place, token in enumerate(tokens)
-            ]
+            expected = [penalised(model, seed, tokens[:place], 1.5)[token] for place, token in enumerate(tokens)]
             assert one.log_probs == pytest.approx(expected, abs=1e-5)
+
+
+def penalised(model, seed, prefix, penalty):
+    """The log-probabilities after a prefix, tokens of which are penalised."""
+    logits = model.logits(seed, (START, *prefix)).clone()
+    for token in set(prefix):
+        logits[token] *= penalty if logits[token] < 0 else 1 / penalty
+    return logits.log_softmax(-1).tolist()
 
 
 def test_every_hypothesis_begins_with_its_sentences_prefix(prefix_model):

@@ -3,14 +3,15 @@ import torch
 
 from regard.decoding.beam import Beam, search
 from regard.decoding.ensemble import Ensemble, EnsembleState
+from regard.decoding.rules import RepetitionPenalty
 from regard.errors import UsageError
 
 START, END = 0, 1
 
 
-def run(model, inputs):
-    limits = torch.tensor([8] * 4)
-    return search(model, model.start(inputs), Beam(width=3, n_best=2), start_id=START, end_id=END, limits=limits)
+def run(model, inputs, rules=()):
+    options = {"start_id": START, "end_id": END, "limits": torch.tensor([8] * 4), "rules": rules}
+    return search(model, model.start(inputs), Beam(width=3, n_best=2), **options)
 
 
 def test_a_model_with_itself_is_the_model(prefix_model):
@@ -24,10 +25,26 @@ def test_a_model_with_itself_is_the_model(prefix_model):
 def test_probabilities_are_averaged(constant):
     one, other = constant([0.0, 4.0, -2.0]), constant([3.0, 0.0, 1.0])
     ensemble = Ensemble([one, other])
-    log_probs, state = ensemble.step(ensemble.start([[0], [0]]), torch.tensor([[START]]))
+    logits, state = ensemble.step(ensemble.start([[0], [0]]), torch.tensor([[START]]))
     expected = (torch.tensor([[0.0, 4.0, -2.0]]).softmax(-1) + torch.tensor([[3.0, 0.0, 1.0]]).softmax(-1)) / 2
-    torch.testing.assert_close(log_probs.exp(), expected)
+    torch.testing.assert_close(logits.softmax(-1), expected)
     assert len(state.states) == 2
+
+
+def test_logits_lie_where_the_members_do(constant):
+    one, other = constant([0.0, 4.0, -2.0]), constant([3.0, 7.0, 1.0])
+    ensemble = Ensemble([one, other])
+    logits, _ = ensemble.step(ensemble.start([[0], [0]]), torch.tensor([[START]]))
+    torch.testing.assert_close(logits, torch.tensor([[1.5, 5.5, -0.5]]))
+
+
+def test_a_rule_on_logits_treats_a_model_with_itself_as_the_model(prefix_model):
+    model, seeds = prefix_model(end_bias=-1.0), [1, 2, 3, 4]
+    rules = [RepetitionPenalty(1.5)]
+    alone, twice = run(model, seeds, rules), run(Ensemble([model, model]), [seeds, seeds], rules)
+    assert [one.best.ids for one in alone] == [one.best.ids for one in twice]
+    assert [one.best.score for one in alone] == pytest.approx([one.best.score for one in twice], abs=1e-5)
+    assert [one.best.ids for one in alone] != [one.best.ids for one in run(model, seeds)]
 
 
 def test_sentences_join_in_every_member(prefix_model):

@@ -89,7 +89,7 @@ def test_a_vocabulary_of_banned_tokens_is_an_error(constant):
             constant([0.0, -5.0, 1.0]),
             [0, 1],
             limits=[2, 4],
-            rules=[lambda log_probs, written, sentences: log_probs if written.shape[1] < 2 else log_probs - math.inf],
+            rules=[lambda log_probs, step: log_probs if step.written.shape[1] < 2 else log_probs - math.inf],
         )
     with pytest.raises(UsageError, match="Sentence 0 has no token to write at position 0"):
         run(constant([0.0, 1.0]), [0], rules=[Banned((0, 1))])

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from regard.decoding.result import Decoded, check_limits, check_possible, hypothesis
+from regard.decoding.result import DeadEndError, Decoded, check_limits, check_possible, hypothesis
 from regard.errors import UsageError
 
 
@@ -30,5 +30,13 @@ def test_a_sentence_that_can_write_nothing_is_reported(log_prob):
         check_possible(log_prob, sentence=3, position=5)
     assert str(raised.value) == (
         "Sentence 3 has no token to write at position 5: the rules ban every one, or the model's logits are not numbers.\n"
-        "Relax the rules (banned tokens, forced prefix, minimum length, repeated n-grams), or check the model."
+        "Relax the rules (banned tokens, minimum length, repeated n-grams), or check the model."
     )
+
+
+def test_a_caller_may_name_the_sentence_that_can_write_nothing():
+    with pytest.raises(DeadEndError) as raised:
+        check_possible(-math.inf, sentence=3, position=5)
+    error = raised.value
+    named = DeadEndError(sentence=error.sentence, position=error.position, name="Line 9")
+    assert named.problem.startswith("Line 9 has no token to write at position 5: ")

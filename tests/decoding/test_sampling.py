@@ -5,7 +5,7 @@ import torch
 
 from regard.decoding.greedy import greedy
 from regard.decoding.rules import Banned, ForcedPrefix
-from regard.decoding.sampling import Sampling, sample
+from regard.decoding.sampling import LIKELY, Sampling, sample
 from regard.errors import UsageError
 
 START, END = 0, 1
@@ -55,6 +55,19 @@ def test_top_p_keeps_the_fewest_tokens_that_hold_so_much(top_p, stay):
     assert found == pytest.approx([PROBS[t] * (t in stay) / sum(PROBS[s] for s in stay) for t in range(4)], abs=0.032)
 
 
+def test_top_p_draws_as_if_all_tokens_were_sorted():
+    generator = torch.Generator().manual_seed(3)
+    spread = torch.tensor([3.0, 0.1]).repeat(250).unsqueeze(1)  # few tokens hold most, or many are needed
+    log_probs = (torch.randn(500, 2000, generator=generator) * spread).log_softmax(-1)
+    uniform = torch.rand(500, generator=generator)
+    probs, tokens = log_probs.exp().sort(dim=-1, descending=True)
+    stay = probs.cumsum(-1) - probs < 0.9
+    assert (stay.sum(-1) > LIKELY).tolist() == [False, True] * 250
+    cumulative = (probs * stay).cumsum(-1)
+    place = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1, keepdim=True)
+    assert torch.equal(Sampling(top_p=0.9).draw(log_probs, uniform), tokens.gather(1, place)[:, 0])
+
+
 def test_top_p_counts_within_top_k():
     # Among the two that stay, 0.4 of 0.7 is 0.57: the second is needed for 0.6, not for 0.5.
     assert frequencies(PROBS, top_k=2, top_p=0.5) == [0, 0, 1, 0]
@@ -62,7 +75,9 @@ def test_top_p_counts_within_top_k():
 
 
 @pytest.mark.parametrize(
-    "options", [{"temperature": 0.0}, {"temperature": 1e-40}, {"top_k": 1}, {"top_p": 1e-6}], ids=lambda one: str(one)
+    "options",
+    [{"temperature": 0.0}, {"temperature": 1e-46}, {"temperature": 1e-29}, {"top_k": 1}, {"top_p": 1e-6}],
+    ids=lambda one: str(one),
 )
 def test_without_any_freedom_sampling_is_greedy_search(prefix_model, options):
     model = prefix_model()

@@ -4,7 +4,7 @@ from regard.config import DecodingConfig
 from regard.decoding.beam import Beam, search
 from regard.decoding.greedy import greedy
 from regard.decoding.penalties import LengthPower
-from regard.decoding.rules import Banned, MinLength, NoRepeatedNgram, RepetitionPenalty
+from regard.decoding.rules import Banned, ForcedPrefix, MinLength, NoRepeatedNgram, RepetitionPenalty
 from regard.decoding.sampling import Sampling, sample
 from regard.decoding.search import config_rules, decode
 
@@ -40,6 +40,15 @@ def test_the_config_says_which_rules_hold():
     assert config_rules(DecodingConfig(), end_id=1) == []
     config = DecodingConfig(min_length=2, no_repeat_ngram=3, repetition_penalty=1.2)
     assert config_rules(config, end_id=1) == [MinLength(2, 1), NoRepeatedNgram(3), RepetitionPenalty(1.2)]
+
+
+def test_rules_of_the_caller_have_the_last_word(prefix_model):
+    prefix = ForcedPrefix([(5, 5, 5)] * 3)
+    for beam, sampled in ((1, False), (3, False), (1, True)):
+        config = DecodingConfig(beam=beam, sample=sampled, no_repeat_ngram=1, repetition_penalty=1.3, max_length=6)
+        for decoded in run(prefix_model(), config, rules=[Banned((5,)), prefix]):
+            assert decoded.best.ids[:3] == (5, 5, 5)
+            assert 5 not in decoded.best.ids[3:]
 
 
 def test_rules_of_the_caller_and_of_the_config_both_hold(prefix_model):

@@ -10,11 +10,17 @@ from torch import Tensor
 from regard.decoding.beam import Beam, search
 from regard.decoding.greedy import greedy
 from regard.decoding.penalties import LengthPower
-from regard.decoding.rules import Banned, MinLength, NoRepeatedNgram, RepetitionPenalty
+from regard.decoding.rules import Banned, BannedSequences, MinLength, NoRepeatedNgram, RepetitionPenalty, Step
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import (
+        MarianConfig,
+        MarianMTModel,
+        NoBadWordsLogitsProcessor,
+        NoRepeatNGramLogitsProcessor,
+        RepetitionPenaltyLogitsProcessor,
+    )
 
 PAD, END, VOCAB, LIMIT = 0, 1, 23, 12
 
@@ -132,23 +138,59 @@ def test_beam_search_agrees(network, inputs, alpha):
     assert [decoded.best.ids for decoded in alone] == expected[::4]
 
 
-def test_rules_agree(network, inputs):
-    expected, _ = generate(
-        network,
-        inputs,
-        num_beams=4,
-        early_stopping="never",
-        length_penalty=1.0,
-        min_new_tokens=4,
-        no_repeat_ngram_size=2,
-        repetition_penalty=1.3,
-    )
-    free, _ = generate(network, inputs, num_beams=4, early_stopping="never", length_penalty=1.0)
+def test_rules_agree_in_beam_search(network, inputs):
+    options = {"num_beams": 4, "early_stopping": "never", "length_penalty": 1.0}
+    expected, _ = generate(network, inputs, **options, min_new_tokens=4, no_repeat_ngram_size=2)
+    free, _ = generate(network, inputs, **options)
     model = Marian(network)
-    rules = [Banned((PAD,)), MinLength(4, END), NoRepeatedNgram(2), RepetitionPenalty(1.3)]
+    rules = [Banned((PAD,)), MinLength(4, END), NoRepeatedNgram(2)]
     results = search(model, model.start(inputs), Beam(width=4), rules=rules, **common(inputs))
     assert [decoded.best.ids for decoded in results] == expected
     assert expected != free
+
+
+@pytest.mark.parametrize(
+    ("options", "rules"),
+    [
+        ({"repetition_penalty": 1.3}, [RepetitionPenalty(1.3)]),
+        ({"no_repeat_ngram_size": 2, "min_new_tokens": 4}, [MinLength(4, END), NoRepeatedNgram(2)]),
+        ({"no_repeat_ngram_size": 3, "repetition_penalty": 2.0}, [NoRepeatedNgram(3), RepetitionPenalty(2.0)]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_rules_agree_in_greedy_search(network, inputs, options, rules):
+    expected, _ = generate(network, inputs, num_beams=1, **options)
+    free, _ = generate(network, inputs, num_beams=1)
+    model = Marian(network)
+    results = greedy(model, model.start(inputs), rules=[Banned((PAD,)), *rules], **common(inputs))
+    assert [decoded.best.ids for decoded in results] == expected
+    assert expected != free
+
+
+@pytest.mark.parametrize(
+    ("rule", "processor"),
+    [
+        (RepetitionPenalty(1.7), RepetitionPenaltyLogitsProcessor(1.7)),
+        (RepetitionPenalty(0.8), RepetitionPenaltyLogitsProcessor(0.8)),
+        *((NoRepeatedNgram(n), NoRepeatNGramLogitsProcessor(n)) for n in (1, 2, 3)),
+        (
+            BannedSequences([(3,), (1, 2), (2, 2, 4)]),
+            NoBadWordsLogitsProcessor([[3], [1, 2], [2, 2, 4]], eos_token_id=0),
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_rule_does_what_the_processor_does(rule, processor):
+    generator = torch.Generator().manual_seed(8)
+    logits = torch.randn(200, 5, generator=generator) * 4
+    written = torch.randint(5, (200, 9), generator=generator)
+    found = rule(logits.log_softmax(-1), Step(logits, written, torch.arange(200)))
+    processed = processor(written, logits.clone())
+    if isinstance(rule, RepetitionPenalty):
+        torch.testing.assert_close(found, processed.log_softmax(-1))
+    else:
+        assert torch.equal(found, logits.log_softmax(-1).masked_fill(processed == -torch.inf, -torch.inf))
+        assert (processed == -torch.inf).any()
 
 
 def test_greedy_search_agrees(network, inputs):

@@ -1,10 +1,12 @@
 """The decoder's state: rows that part, leave and join, and who may attend to which slot."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
-from regard.parts.cache import DecoderState, extend
+from regard.parts.cache import DecoderState, GrowingPast
 from regard.parts.masks import EVERYTHING, Mask, causal, padding
 
 H, K, LAYERS = 2, 3, 2
@@ -17,10 +19,14 @@ def pair(rows: int, slots: int, *, base: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def state(rows: int, slots: int, *, sentences: int = 0, n_keys: int = 4, base: int = 0) -> DecoderState:
-    """Rows that have read `slots` positions, of sentences whose sources are 1, 2, … tokens long."""
+    """Rows that have read `slots` positions, of sentences whose sources are 1, 2, … tokens long.
+
+    Without `sentences` there is no memory, and each row is a sentence of its own.
+    """
     lengths = torch.arange(1, sentences + 1).clamp(max=n_keys)
     return DecoderState(
         lengths=torch.full((rows,), slots),
+        n_sentences=sentences or rows,
         past=tuple(pair(rows, slots, base=base) for _ in range(LAYERS)) if slots else (),
         memory=tuple(pair(sentences, n_keys, base=base) for _ in range(LAYERS)) if sentences else (),
         memory_mask=padding(lengths, n_keys) if sentences else EVERYTHING,
@@ -46,12 +52,11 @@ def test_counts() -> None:
     assert (beam.n_rows, beam.n_sentences, beam.n_slots) == (6, 3, 5)
     fresh = state(3, 0, sentences=3)
     assert (fresh.n_rows, fresh.n_sentences, fresh.n_slots) == (3, 3, 0)
-    assert state(4, 2).n_sentences == 4  # a decoder alone: every row is a sentence
 
 
 def test_reorder_takes_the_parents_rows_and_leaves_the_memory() -> None:
     before = state(6, 5, sentences=3)
-    before = DecoderState(torch.arange(6), before.past, torch.arange(30).view(6, 5), before.memory, before.memory_mask)
+    before = replace(before, lengths=torch.arange(6), slots=torch.arange(30).view(6, 5))
     parents = torch.tensor([1, 1, 2, 3, 5, 4])
     after = before.reorder(parents)
     assert [rows_of(layer) for layer in after.past] == [parents.tolist()] * LAYERS
@@ -97,6 +102,17 @@ def test_keep_without_a_memory() -> None:
     assert after.memory_mask is EVERYTHING
 
 
+def test_without_a_memory_a_sentence_keeps_all_its_rows() -> None:
+    beam = state(3, 2).reorder(torch.tensor([0, 0, 1, 1, 2, 2]))
+    assert (beam.n_rows, beam.n_sentences) == (6, 3)
+    fewer = beam.keep(torch.tensor([2, 0]))
+    assert rows_of(fewer.past[0]) == [2, 2, 0, 0]
+    assert (fewer.n_rows, fewer.n_sentences) == (4, 2)
+    more = fewer.join(state(1, 2, base=9).reorder(torch.tensor([0, 0])))
+    assert (more.n_rows, more.n_sentences) == (6, 3)
+    assert rows_of(more.keep(torch.tensor([2])).past[0]) == [9, 9]
+
+
 # -- join ---------------------------------------------------------------------------------------------------------------
 
 
@@ -133,8 +149,8 @@ def test_join_without_a_memory() -> None:
 
 
 def test_join_where_every_key_of_one_memory_is_real() -> None:
-    whole = DecoderState(lengths=torch.tensor([0]), memory=(pair(1, 2),))
-    joined = whole.join(DecoderState(lengths=torch.tensor([0]), memory=(pair(1, 3),)))
+    whole = DecoderState(lengths=torch.tensor([0]), n_sentences=1, memory=(pair(1, 2),))
+    joined = whole.join(DecoderState(lengths=torch.tensor([0]), n_sentences=1, memory=(pair(1, 3),)))
     assert joined.memory_mask.allowed is not None
     assert torch.equal(joined.memory_mask.allowed[:, 0, 0], table("110 111"))
 
@@ -185,7 +201,7 @@ def test_ragged_prompts() -> None:
 def ragged() -> DecoderState:
     """Two rows that have read 3 tokens and 1, in three slots."""
     after, _, _ = state(2, 0).advance(torch.tensor([3, 1]), 3, window=None)
-    return DecoderState(after.lengths, tuple(pair(2, 3) for _ in range(LAYERS)), after.slots)
+    return replace(after, past=tuple(pair(2, 3) for _ in range(LAYERS)))
 
 
 def test_after_ragged_prompts_each_row_goes_on_at_its_own_position() -> None:
@@ -208,9 +224,18 @@ def test_padding_of_a_prompt_stands_at_no_later_position_than_the_real_ones() ->
     assert positions.tolist() == [[3, 3, 3], [1, 2, 3]]
 
 
-def test_extend() -> None:
-    new = pair(2, 1)
-    assert extend(None, new) is new
-    key, value = extend(pair(2, 3, base=5), new)
-    assert key[1, 0, :, 0].tolist() == [6, 6, 6, 1]
-    assert value[1, 0, :, 0].tolist() == [-6, -6, -6, -1]
+# -- the past grows -----------------------------------------------------------------------------------------------------
+
+
+def test_each_layer_appends_to_its_own_past() -> None:
+    past = GrowingPast((pair(2, 3, base=5), pair(2, 3, base=7)))
+    grown = [past.extend(*pair(2, 1)), past.extend(*pair(2, 1, base=1))]
+    assert [key[1, 0, :, 0].tolist() for key, _ in grown] == [[6, 6, 6, 1], [8, 8, 8, 2]]
+    assert [value[1, 0, :, 0].tolist() for _, value in grown] == [[-6, -6, -6, -1], [-8, -8, -8, -2]]
+    assert past.grown() == tuple(grown)
+
+
+def test_the_first_positions_are_all_the_past() -> None:
+    past, new = GrowingPast(()), pair(2, 1)
+    assert past.extend(*new) == new
+    assert past.grown() == (new,)

@@ -36,7 +36,7 @@ def write_for_ever(start):
                 weights = {"weight": torch.full((2000,), float(step))}
                 state = {"step": step, "validation": {"loss": 1 / step}}
                 checkpoints.write(run, step=step, model=weights, optimizer=weights, state=state, facts={})
-            metrics.append({"step": step})
+            metrics.append({"kind": "train", "step": step})
             prune(run, keep=1)
             if step == start + 1:
                 os.write(1, f"{os.getpid()}\\n".encode())
@@ -88,7 +88,7 @@ def check(run: RunFolder, *, after: int) -> int:
     assert checkpoints.load_weights(checkpoint)["weight"].tolist() == [float(step)] * 2000
     assert checkpoints.load_optimizer(checkpoint)["weight"].tolist() == [float(step)] * 2000
     assert checkpoints.load_state(checkpoint)["step"] == step
-    metrics.cut(run, step=step)
+    metrics.cut(run, step=step, validated=True)
     recorded = [record["step"] for record in metrics.read(run)]
     # Between a checkpoint and its record a kill can fall: then the record is missing.
     assert recorded == sorted(set(recorded))

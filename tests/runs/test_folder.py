@@ -192,3 +192,13 @@ def test_runs_are_found_under_a_folder(tmp_path: Path) -> None:
     assert found == ["runs/a", "runs/b", "runs/seeds/1"]
     assert find_runs(tmp_path / "runs" / "b") == [RunFolder(tmp_path / "runs" / "b")]
     assert find_runs(tmp_path / "nothing") == []
+
+
+@pytest.mark.parametrize("left", ["metrics.jsonl", "checkpoints/step-00000004/state.json"])
+def test_what_is_left_of_a_run_is_no_place_for_a_new_one(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / left).touch()
+    with pytest.raises(RunError) as caught:
+        RunFolder.new(tmp_path)
+    assert caught.value.problem == f"{tmp_path} holds what is left of a run that has lost its config.toml."
+    assert caught.value.remedy == "Put that file back, or name another folder with --run."

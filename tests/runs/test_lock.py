@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,22 @@ def test_the_holder_can_be_asked_for(run: RunFolder) -> None:
     with locked(run):
         assert holder(run) == f"{os.getpid()} {socket.gethostname()}"
     assert holder(run) == ""
+
+
+def test_asking_who_trains_keeps_nobody_from_training(run: RunFolder) -> None:
+    run.lock_file.touch()
+    asking = threading.Event()
+
+    def ask() -> None:
+        while not asking.is_set():
+            holder(run)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        for _ in range(100):
+            with locked(run):
+                pass
+    finally:
+        asking.set()
+        thread.join()

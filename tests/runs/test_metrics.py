@@ -13,12 +13,12 @@ from regard.runs.metrics import Metrics
 def test_records_come_back_in_order_as_valid_json(run: RunFolder) -> None:
     assert metrics.read(run) == []
     with Metrics(run) as writer:
-        writer.append({"step": 1, "loss": 0.1 + 0.2})
+        writer.append({"kind": "train", "step": 1, "loss": 0.1 + 0.2})
         # A second reader sees the record at once.
-        assert metrics.read(run) == [{"step": 1, "loss": 0.1 + 0.2}]
-        writer.append({"step": 2, "loss": float("nan"), "sample": "grün\u2028weiß\nblau"})
+        assert metrics.read(run) == [{"kind": "train", "step": 1, "loss": 0.1 + 0.2}]
+        writer.append({"kind": "train", "step": 2, "loss": float("nan"), "sample": "grün\u2028weiß\nblau"})
         writer.sync()
-    assert metrics.read(run)[1] == {"step": 2, "loss": None, "sample": "grün\u2028weiß\nblau"}
+    assert metrics.read(run)[1] == {"kind": "train", "step": 2, "loss": None, "sample": "grün\u2028weiß\nblau"}
     assert "NaN" not in run.metrics_file.read_text()
 
 
@@ -32,35 +32,51 @@ def test_sync_waits_for_the_disk(run: RunFolder, monkeypatch: pytest.MonkeyPatch
         assert synced == [writer.file.fileno()]
 
 
-@pytest.mark.parametrize("torn", [b'{"step": 2, "lo', b'{"step": 2}', b"\0\0\0\0"])
+@pytest.mark.parametrize("torn", [b'{"kind": "train", "step": 2, "lo', b'{"kind": "train", "step": 2}', b"\0\0\0\0"])
 def test_a_torn_last_line_is_not_read_and_not_appended_to(run: RunFolder, torn: bytes) -> None:
-    run.metrics_file.write_bytes(b'{"step": 1}\n' + torn)
-    assert metrics.read(run) == [{"step": 1}]
+    first = b'{"kind": "train", "step": 1}\n'
+    run.metrics_file.write_bytes(first + torn)
+    assert metrics.read(run) == [{"kind": "train", "step": 1}]
     with Metrics(run) as writer:
-        writer.append({"step": 2, "loss": 1.0})
-    assert run.metrics_file.read_bytes() == b'{"step": 1}\n{"step": 2, "loss": 1.0}\n'
+        writer.append({"kind": "train", "step": 2, "loss": 1.0})
+    assert run.metrics_file.read_bytes() == first + b'{"kind": "train", "step": 2, "loss": 1.0}\n'
+
+
+def line(kind: str, step: int) -> bytes:
+    return f'{{"kind":  "{kind}", "step": {step}, "loss": 1.50}}\n'.encode()
 
 
 def test_cutting_drops_what_came_after_the_step(run: RunFolder) -> None:
-    kept = b'{"event": "start"}\n{"step":  1}\n{"step": 2, "loss": 1.50}\n'
-    run.metrics_file.write_bytes(kept + b'{"step": 3}\n{"step": 4}\n{"step": 5, "lo')
-    metrics.cut(run, step=2)
+    kept = line("train", 1) + line("train", 2) + line("valid", 2) + line("average", 2)
+    run.metrics_file.write_bytes(kept + line("train", 3) + line("train", 4) + b'{"kind": "train", "step": 5, "lo')
+    metrics.cut(run, step=2, validated=True)
     assert run.metrics_file.read_bytes() == kept
-    metrics.cut(run, step=0)
-    assert metrics.read(run) == [{"event": "start"}]
+    metrics.cut(run, step=0, validated=True)
+    assert metrics.read(run) == []
+
+
+def test_cutting_drops_a_validation_that_comes_again(run: RunFolder) -> None:
+    run.metrics_file.write_bytes(line("valid", 1) + line("train", 2) + line("valid", 2))
+    metrics.cut(run, step=2, validated=False)
+    assert run.metrics_file.read_bytes() == line("valid", 1) + line("train", 2)
 
 
 def test_cutting_where_nothing_was_written(run: RunFolder) -> None:
-    metrics.cut(run, step=2)
+    metrics.cut(run, step=2, validated=True)
     assert not run.metrics_file.exists()
 
 
-@pytest.mark.parametrize("line", ["[1, 2]", "{'step': 2}", "\udcff"])
-def test_a_damaged_line_in_the_middle_is_named(run: RunFolder, line: str) -> None:
-    run.metrics_file.write_bytes(f'{{"step": 1}}\n{line}\n{{"step": 3}}\n'.encode(errors="surrogateescape"))
+@pytest.mark.parametrize(
+    "damaged", ["[1, 2]", "{'step': 2}", "\udcff", '{"step": 2}', '{"kind": "train", "step": "2"}']
+)
+def test_a_damaged_line_in_the_middle_is_named(run: RunFolder, damaged: str) -> None:
+    content = line("train", 1) + damaged.encode(errors="surrogateescape") + b"\n" + line("train", 3)
+    run.metrics_file.write_bytes(content)
     with pytest.raises(RunError) as caught:
         metrics.read(run)
-    assert caught.value.problem == f"{run.metrics_file}, line 2: a JSON object is expected, and this is none."
+    assert caught.value.problem == (
+        f"{run.metrics_file}, line 2: a JSON object with a kind and a step is expected, and this is none."
+    )
     assert caught.value.remedy == "Delete that line."
 
 

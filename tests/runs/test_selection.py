@@ -57,6 +57,14 @@ def test_a_plain_run_means_the_average_else_the_best_else_the_last(run: RunFolde
     assert chosen(run) == "average-00000200"
 
 
+def test_an_average_that_was_trained_beyond_is_no_longer_meant(run: RunFolder, save: Save) -> None:
+    save(100, loss=2.0)
+    save_average(run, 100)
+    save(200, loss=1.0)
+    assert chosen(run) == "step-00000200"
+    assert chosen(run, "@average") == "average-00000100"
+
+
 def test_the_earlier_is_best_where_two_are_equal(run: RunFolder, save: Save) -> None:
     for step, loss in [(100, 1.5), (200, 1.0), (300, 1.0), (400, float("nan")), (500, float("inf"))]:
         save(step, loss=loss)

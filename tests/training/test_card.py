@@ -12,18 +12,21 @@ CONFIG = RunConfig(
 
 def test_the_card_says_what_the_model_is_what_it_read_and_what_it_reached() -> None:
     best = {"step": 1200, "loss": 1.23456, "bleu": 40.25}
-    card = model_card("m30k", CONFIG, facts=[("training", "29,000 pairs")], best=best, n_parameters=1_234_567)
+    average = {"step": 1500, "loss": 1.2, "bleu": 41.0}
+    facts = [("training", "29,000 pairs")]
+    card = model_card("m30k", CONFIG, facts=facts, best=best, average=average, n_parameters=1_234_567)
     assert card.startswith("# m30k\n\nA model for the task `translate`, trained with regard: transformer-tiny, ")
     assert "1,234,567 parameters." in card
     assert "- training: 29,000 pairs\n- file: `/data/a.en`\n- file: `/data/a.de`\n- file: `/data/v.tsv`\n" in card
-    assert "- loss: 1.235\n- bleu: 40.25\n- at step 1,200\n" in card
+    assert "- the average of the last checkpoints, which `m30k` means: loss 1.2, bleu 41\n" in card
+    assert "- the best single checkpoint, step 1,200: loss 1.235, bleu 40.25\n" in card
     assert "    regard translate m30k\n" in card
     assert "`regard train config.toml --run ANOTHER` repeats the run.\n" in card
 
 
 def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
     config = RunConfig(task="classify", model=ModelTable())
-    card = model_card("mine", config, facts=[], best={}, n_parameters=3)
+    card = model_card("mine", config, facts=[], best={}, average={}, n_parameters=3)
     assert "a network of its own, 3 parameters." in card
     assert "- none yet\n" in card
     assert "    regard predict mine\n" in card

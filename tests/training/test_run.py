@@ -1,12 +1,13 @@
 """The assembler: what a run writes and tells, what it refuses, and how it ends when something is wrong."""
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,8 @@ from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
 from regard.tasks.task import Validation
 from regard.tasks.translate import Translate
-from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
+from regard.training import session
+from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.run import check, resume, train
 
 MakeConfig = Callable[..., RunConfig]
@@ -63,15 +65,13 @@ def test_a_run_tells_what_it_does_in_order(finished: tuple[Path, list[Event]]) -
         *["Updated"] * 2,
         "Validated",
         "Saved",
-        "Noted",
         "Validated",
         "Finished",
     ]
     assert [event.update.step for event in of(Updated, events)] == [1, 2, 3, 4, 5, 6]
     assert {event.total_steps for event in of(Updated, events)} == {6}
     assert [event.step for event in of(Saved, events)] == [4, 6]
-    (noted,) = of(Noted, events)
-    assert noted.text == "The average of 2 checkpoints is in average-00000006."
+    assert [event.averaged for event in of(Validated, events)] == [(), (), (4, 6)]
 
 
 def test_the_report_before_the_first_step(finished: tuple[Path, list[Event]]) -> None:
@@ -94,16 +94,17 @@ def test_the_report_before_the_first_step(finished: tuple[Path, list[Event]]) ->
     assert report.config.model.fields["d_model"] == 16
 
 
-def test_the_finish_has_the_scores_of_what_the_run_will_use(finished: tuple[Path, list[Event]]) -> None:
+def test_the_finish_has_the_scores_of_the_best_and_of_the_average(finished: tuple[Path, list[Event]]) -> None:
     _, events = finished
     validations = of(Validated, events)
     *_, end = events
     assert end.reason == "6 steps are done"
     assert end.step == 6
     assert end.signal == 0
-    assert end.seconds == pytest.approx(sum(event.update.seconds for event in of(Updated, events)))
-    assert end.best["loss"] == validations[-1].validation.loss
-    assert set(end.best) == {"step", "loss", "perplexity", "bleu", "chrf"}
+    assert end.seconds > sum(event.update.seconds for event in of(Updated, events)), "validations take time too"
+    assert end.best["loss"] == min(one.validation.loss for one in validations[:-1])
+    assert end.average["loss"] == validations[-1].validation.loss
+    assert set(end.best) == set(end.average) == {"step", "loss", "perplexity", "bleu", "chrf"}
     assert end.best["perplexity"] == pytest.approx(math.exp(end.best["loss"]))
     assert len(validations[0].validation.samples) == 3
 
@@ -120,7 +121,7 @@ def test_a_run_is_a_folder_complete_in_itself(finished: tuple[Path, list[Event]]
     assert list(task["files"]) == list(corpus)
     card = (path / "README.md").read_text()
     assert card.startswith("# run\n")
-    assert "- at step 6\n" in card
+    assert "- the best single checkpoint, step 6: loss " in card
     assert not [file for file in path.rglob("*") if file.suffix in (".pkl", ".pt", ".bin", ".pth")]
     manifest = json.loads((path / "checkpoints" / "step-00000006" / "manifest.json").read_text())
     assert manifest["facts"]["threads"] == 1
@@ -358,7 +359,7 @@ def test_a_signal_at_the_last_step_leaves_the_last_validation_to_the_next_proces
             os.kill(os.getpid(), signal.SIGINT)
     assert isinstance(event, Finished)
     assert event.signal == signal.SIGINT
-    assert kinds(drive(resume(tmp_path / "run"))) == ["Report", "Validated", "Saved", "Noted", "Validated", "Finished"]
+    assert kinds(drive(resume(tmp_path / "run"))) == ["Report", "Validated", "Saved", "Validated", "Finished"]
 
 
 def test_checkpoints_of_another_network_are_refused(
@@ -473,6 +474,87 @@ def test_positions_that_end_before_the_longest_example_may(make_config: MakeConf
     assert next(train(make_config({**settings, "data.max_length": 19}), tmp_path / "run", dry_run=True))
 
 
+def test_a_run_that_has_begun_keeps_its_data_and_its_order(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    drive(train(make_config({"training.steps": 3}), path))
+    with pytest.raises(UsageError) as caught:
+        next(resume(path, settings={"model.dropout": 0.5}))
+    assert caught.value.problem == "A run that has begun keeps its model."
+    with pytest.raises(ConfigError) as refused:
+        next(resume(path, settings={"training.batch_tokens": 400}))
+    before = configuration.read(path / "config.toml").training.batch_tokens
+    assert refused.value.problem == (
+        f"{path} was trained with training.batch_tokens = {before} so far, and its config now has 400."
+    )
+    assert configuration.read(path / "config.toml").training.batch_tokens == before, "a refused change is not kept"
+
+
+def test_a_warm_up_that_never_ends_is_told(make_config: MakeConfig, tmp_path: Path) -> None:
+    settings = {"training.warmup": 50, "training.steps": 50}
+    report = next(train(make_config(settings), tmp_path / "run", dry_run=True))
+    assert dict(report.facts)["note"] == ("the warm-up of 50 updates is no shorter than the run: the rate never falls")
+    longer = next(train(make_config({**settings, "training.steps": 51}), tmp_path / "run", dry_run=True))
+    assert "note" not in dict(longer.facts)
+
+
+def test_a_signal_between_two_looks_does_not_skip_a_validation(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late:
+        """A wish that comes with the second look after the fourth update."""
+
+        looks = 0
+        at = 0
+
+        @property
+        def signal(self) -> int:
+            self.looks += 1
+            return 15 if self.at and self.looks > self.at + 1 else 0
+
+    wish = Late()
+
+    @contextlib.contextmanager
+    def wishes() -> Iterator[Late]:
+        yield wish
+
+    monkeypatch.setattr(session, "stop_wishes", wishes)
+    events = []
+    for event in train(make_config({"training.steps": 9, "training.validate_every": 4}), tmp_path / "run"):
+        events.append(event)
+        if isinstance(event, Updated) and event.update.step == 4:
+            wish.at = wish.looks
+    assert [event.step for event in of(Validated, events)] == [4]
+    assert events[-1].signal == 15
+
+
+def test_a_score_that_is_no_number_is_not_written_down(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def validate(self: Translate, *arguments: Any, **options: Any) -> Validation:
+        return Validation(loss=800.0, scores={"perplexity": math.inf, "bleu": 1.0})
+
+    monkeypatch.setattr(Translate, "validate", validate)
+    *_, end = drive(train(make_config({"training.steps": 2}), tmp_path / "run"))
+    assert end.best == {"step": 2, "loss": 800.0, "bleu": 1.0}
+    drive(resume(tmp_path / "run"))
+    assert "loss 800, bleu 1" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_training_and_resuming_take_denormals_for_zero(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive(train(make_config({"training.steps": 1}), tmp_path / "run"))
+
+    def go(self: session.Session) -> Iterator[float]:
+        yield (torch.tensor([1e-38]) / 10).item()
+
+    monkeypatch.setattr(session.Session, "go", go)
+    assert list(train(make_config(), tmp_path / "another")) == [0.0]
+    assert list(resume(tmp_path / "run")) == [0.0]
+
+
 def test_an_unknown_task_gets_the_near_name(make_config: MakeConfig, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         next(train(dataclasses.replace(make_config(), task="translat"), tmp_path / "run"))
@@ -489,5 +571,5 @@ def test_facts_of_the_machine_are_in_the_manifest(finished: tuple[Path, list[Eve
 def test_a_run_cannot_be_shortened(finished: tuple[Path, list[Event]]) -> None:
     path, _ = finished
     with pytest.raises(UsageError) as caught:
-        next(resume(path, steps=3))
+        next(resume(path, settings={"training.steps": 3}))
     assert str(caught.value) == f"{path} has made 6 updates already, more than 3.\nGive a larger --steps."

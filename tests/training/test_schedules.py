@@ -26,13 +26,18 @@ def test_the_papers_formula_is_inverse_sqrt_with_a_peak() -> None:
         assert learning_rate(step, config, total=0) == pytest.approx(paper)
 
 
-def test_cosine_falls_to_nothing_at_the_end() -> None:
+def test_cosine_falls_to_nothing_after_the_last_update() -> None:
     halfway = 0.5 * 0.5 * (1 + math.cos(math.pi / 4))
-    assert rates("cosine", [50, 100, 200, 300, 500], total=500) == pytest.approx([0.25, 0.5, halfway, 0.25, 0])
+    assert rates("cosine", [50, 100, 200, 300, 500], total=499) == pytest.approx([0.25, 0.5, halfway, 0.25, 0])
 
 
-def test_linear_falls_to_nothing_at_the_end_and_stays_there() -> None:
-    assert rates("linear", [50, 100, 200, 500, 501], total=500) == pytest.approx([0.25, 0.5, 0.375, 0, 0])
+def test_linear_falls_to_nothing_after_the_last_update_and_stays_there() -> None:
+    assert rates("linear", [50, 100, 200, 500, 501], total=499) == pytest.approx([0.25, 0.5, 0.375, 0, 0])
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_the_last_update_is_not_wasted(schedule: str) -> None:
+    assert rates(schedule, [20], total=20, warmup=5)[0] > 0
 
 
 def test_constant_stays_at_its_peak() -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from regard.cli.options import check_option
 from regard.cli.terminal import Stages, Waiting, busy, print_facts, print_lines, print_table, results, shell_word, tell
+from regard.config import TrainingConfig, from_tables, read
 from regard.runs.folder import RunFolder
 from regard.training.summary import summarise
 
@@ -46,11 +48,15 @@ def demo(
 
     Nothing is downloaded. A demo that was stopped goes on; a finished one stays, and a new folder is taken.
     """
+    check_option(TrainingConfig, "steps", steps)
     folder = choose_folder(Path(run or "runs/demo"))
+    if not is_demo(folder):
+        RunFolder.create(folder)  # a folder of something else is refused before anything is written into it
     with busy("writing the built-in corpus"):
         write_corpus(folder / "corpus")
     finished = train(folder, steps)
     if finished.signal:
+        tell(f"Go on with:\n  regard demo --run {shell_word(folder)}")
         return 128 + finished.signal
     from regard.api import load
 
@@ -78,6 +84,14 @@ def choose_folder(wanted: Path) -> Path:
     return folder
 
 
+def is_demo(folder: Path) -> bool:
+    """Tell whether a folder is a run on its own part of the built-in corpus."""
+    run = RunFolder(folder)
+    if not run.exists():
+        return False
+    return {Path(file).parent.resolve() for file in read(run.config_file).data.train} == {(folder / "corpus").resolve()}
+
+
 def write_corpus(folder: Path) -> None:
     """Write each part of the built-in corpus as two aligned files, unless it is there."""
     from regard.data.grammar import corpus
@@ -93,7 +107,7 @@ def write_corpus(folder: Path) -> None:
 
 
 def train(folder: Path, steps: int = 0) -> "Finished":
-    """Train the run, or go on with it."""
+    """Train the run, or go on with it; `steps` moves its end."""
     from regard.cli.training_view import PeopleView, follow
     from regard.runtime import keep_freed_memory
     from regard.training import run as training
@@ -102,7 +116,7 @@ def train(folder: Path, steps: int = 0) -> "Finished":
 
     def start(stages: Stages) -> "Iterator[Event]":
         if RunFolder(folder).exists():
-            return training.resume(folder, progress=stages)
+            return training.resume(folder, settings={"training.steps": steps} if steps else None, progress=stages)
         return training.train(settings(folder / "corpus", steps), folder, progress=stages)
 
     return follow(start, [PeopleView(advise=False)])
@@ -110,8 +124,6 @@ def train(folder: Path, steps: int = 0) -> "Finished":
 
 def settings(corpus: Path, steps: int) -> "RunConfig":
     """The settings of the demo's run."""
-    from regard.config import from_tables
-
     data = {name: [str(corpus / f"{name}.en"), str(corpus / f"{name}.de")] for name in ("train", "valid")}
     training = {**TABLES["training"], **({"steps": steps} if steps else {})}
     return from_tables({**TABLES, "data": data, "training": training}, origin="demo")

@@ -1,15 +1,20 @@
 """`regard evaluate`: a run's scores on a test set."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import Waiting, note, print_json, print_table, tell
+from regard.cli.terminal import Waiting, note, print_json, print_lines, print_table, tell
 from regard.cli.translate import one_line
 from regard.errors import UsageError
+from regard.runs.disk import temporary_name, write_atomically
+
+if TYPE_CHECKING:
+    from regard.api import Evaluation, Run
 
 DataOption = Annotated[
     tuple[str, ...],
@@ -37,9 +42,9 @@ def evaluate(
     json: JsonFlag = False,
 ) -> None:
     """Score a run on a test set: BLEU, chrF and TER by sacreBLEU with their signatures, and perplexity."""
-    [loaded] = load_runs([run])
     if output:
-        _write(output, [])  # a place that cannot be written to is told now, not after the translation
+        refuse_output(output, data)  # now, not after the translation
+    [loaded] = load_runs([run])
     with Waiting("translating", unit="sentences") as waiting:
         found = loaded.evaluate(
             data,
@@ -51,8 +56,15 @@ def evaluate(
             by_length=by_length,
             progress=waiting,
         )
-    if output:
-        _write(output, [one_line(text) for text in found.translations])
+    try:
+        if output:
+            write_output(output, [one_line(text) for text in found.translations])
+    finally:  # the scores are shown even if the disk is full
+        show_scores(run, loaded, found, json=json, by_length=by_length)
+
+
+def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_length: bool) -> None:
+    """Show what was found, with a table of scores by length if it was asked for."""
     for text in found.notes:
         note(text)
     count = len(found.translations)
@@ -75,7 +87,7 @@ def evaluate(
     rows = [[score.label, f"{score.value:.2f}", score.signature] for score in found.scores]
     print_table(["score", "value", "signature"], rows, left=(0, 2))
     if by_length:
-        print()
+        print_lines([""])
         rows = [
             [one.label, f"{one.sentences:,}", *(f"{score.value:.2f}" for score in one.scores)]
             for one in found.by_length
@@ -84,8 +96,35 @@ def evaluate(
         print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
 
 
-def _write(file: str, lines: list[str]) -> None:
+def refuse_output(file: str, data: Sequence[str]) -> None:
+    """Refuse a file that cannot be written, or that the test set is read from. What it holds stays as it is."""
+    path = Path(file)
+    remedy = "Name another file with --output."
+    if path.is_dir():
+        raise UsageError(f"{file} is a folder.", remedy)
+    if any(Path(one).exists() and path.exists() and path.samefile(one) for one in data):
+        raise UsageError(f"{file} is a file of the test set.", remedy)
+    if not is_replaced(path):
+        return
     try:
-        Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        if path.exists():
+            path.open("ab").close()
+        trial = temporary_name(path.resolve(), purpose="trial")
+        trial.touch()
+        trial.unlink()
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.", "Name another file with --output.") from None
+        raise UsageError(f"{file} cannot be written: {error.strerror}.", remedy) from None
+
+
+def write_output(file: str, lines: Sequence[str]) -> None:
+    """Write all lines at once: a file holds the old text or the new one, never a part."""
+    path, text = Path(file), "".join(f"{line}\n" for line in lines).encode()
+    if is_replaced(path):
+        write_atomically(path.resolve(), text)
+    else:
+        path.write_bytes(text)
+
+
+def is_replaced(path: Path) -> bool:
+    """Whether a new file takes the place of an old one; a device or a pipe is written into."""
+    return path.is_file() or not path.exists()

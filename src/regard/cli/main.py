@@ -3,7 +3,6 @@
 Exit codes: 0; 1 failure; 2 usage; 130 interrupted (Ctrl-C) and 143 terminated, both after saving where a run is trained.
 """
 
-import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -23,6 +22,7 @@ from cyclopts import (
 
 import regard
 from regard.cli.overview import OVERVIEW
+from regard.cli.streams import OutputError, standard_streams
 from regard.errors import RegardError, UsageError, did_you_mean
 
 # In the order in which people meet them: the command with its arguments, and a line for the list. Each command is the
@@ -83,24 +83,26 @@ def _add(app: App, path: str, commands: Iterable[tuple[str, str]], *, called: Se
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    try:
-        code = run(arguments)
-        sys.stdout.flush()
-        return code
-    except RegardError as error:
-        complain(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # Whoever read the output has gone. What is left in the buffer must not be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception:
-        traceback.print_exc()
-        print("\nerror: This is a defect of regard. Please report it with the lines above.", file=sys.stderr)
-        return 1
+    with standard_streams():
+        try:
+            code = run(arguments)
+            sys.stdout.flush()
+            return code
+        except RegardError as error:
+            complain(error)
+            return error.exit_code
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 130
+        except OutputError as error:
+            if not error.reader_left:
+                problem = f"Standard output cannot be written: {error.strerror}."
+                complain(RegardError(problem, "Free some space, or send the output elsewhere."))
+            return 1
+        except Exception:
+            traceback.print_exc()
+            print("\nerror: This is a defect of regard. Please report it with the lines above.", file=sys.stderr)
+            return 1
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from cyclopts import Group, Parameter
 
-from regard.config import DecodingConfig
+from regard.config import DecodingConfig, check_range
 from regard.errors import UsageError
 
 Settings = TypeVar("Settings")
@@ -65,9 +65,20 @@ class SamplingOptions:
 
 
 def changed(settings: Settings, **fields: Any) -> Settings:
-    """Return the settings with those fields changed that are given: None and "" and () are not."""
+    """Return the settings with those fields changed that are given: None and "" and () are not.
+
+    A number outside its field's range is refused by the name of its option.
+    """
     given = {name: value for name, value in fields.items() if value is not None and value != "" and value != ()}
+    for name, value in given.items():
+        check_option(type(settings), name, value)
     return dataclasses.replace(settings, **given)  # type: ignore[type-var]
+
+
+def check_option(table: type, field: str, value: Any, *, place: str = "") -> None:
+    """Refuse a number outside the range that a field of a settings table declares; `place` is who gave it."""
+    [metadata] = [one.metadata for one in dataclasses.fields(table) if one.name == field]
+    check_range(value, metadata, place or f"--{field.replace('_', '-')}")
 
 
 def as_fields(options: SearchOptions | SamplingOptions | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class Pace:
         self.first_step = self.step = report.step
         self.total_steps = report.total_steps
         self.time_limit = 60 * report.config.training.minutes
-        self.trained = report.seconds  # seconds of updates, which is what the limit counts
+        self.before = report.seconds
         self.loss = math.nan
         self.tokens_per_second = 0.0
         self._began = time.monotonic()
@@ -25,12 +25,16 @@ class Pace:
     def add(self, update: Update) -> None:
         """Take in one update."""
         self.step = update.step
-        self.trained += update.seconds
         weight = 1 / min(MEMORY, update.step - self.first_step)
         speed = update.weight / update.seconds
         self.tokens_per_second += weight * (speed - self.tokens_per_second)
         if math.isfinite(update.loss):
             self.loss = update.loss if math.isnan(self.loss) else self.loss + weight * (update.loss - self.loss)
+
+    @property
+    def trained(self) -> float:
+        """For how many seconds the run has been trained, validations included: what its limit counts."""
+        return self.before + time.monotonic() - self._began
 
     @property
     def share(self) -> float:

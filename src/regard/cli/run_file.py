@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.cli.options import changed
+from regard.cli.terminal import note
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions
 from regard.config import ModelTable, RunConfig, override, read
 from regard.errors import UsageError
@@ -20,15 +21,10 @@ def settings(
     """
     from regard.api import with_defaults
 
-    config, vocabulary = starting_point(what)
-    begun = config.tokenizer
+    begun, vocabulary = starting_point(what)
     if model.vocabulary:
-        if model.vocab_size is not None:
-            raise UsageError(
-                "--vocabulary takes a ready vocabulary, --vocab-size learns one.", "Give one of the two options."
-            )
-        folder = RunFolder.open(Path(model.vocabulary))
-        begun, vocabulary = read(folder.config_file).tokenizer, folder.vocabulary
+        begun, vocabulary = with_vocabulary_of(model, begun)
+    config = begun
     if model.model:
         # The fields of another model go with it: the config.toml of a run has them all.
         config = dataclasses.replace(config, model=ModelTable(preset=model.model))
@@ -37,13 +33,34 @@ def settings(
         config,
         seed=how.pop("seed"),
         data=changed(config.data, **dataclasses.asdict(data)),
-        tokenizer=changed(begun, vocab_size=model.vocab_size),
+        tokenizer=changed(config.tokenizer, vocab_size=model.vocab_size),
         training=changed(config.training, **how),
     )
     if sets:
         config = override(config, assignments(sets))
+    if vocabulary and not model.vocabulary and not reads_the_same(config, begun):
+        note(f"the training data are others than those of {what}: a new vocabulary is learnt")
+        vocabulary = None
     # A vocabulary that was learnt with other settings is not what was asked for.
-    return with_defaults(config), vocabulary if config.tokenizer == begun else None
+    return with_defaults(config), vocabulary if config.tokenizer == begun.tokenizer else None
+
+
+def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfig, Path]:
+    """Return the settings with the tokenizer of the run that --vocabulary names, and the folder of its vocabulary."""
+    if model.vocab_size is not None:
+        raise UsageError(
+            "--vocabulary takes a ready vocabulary, --vocab-size learns one.", "Give one of the two options."
+        )
+    folder = RunFolder.open(Path(model.vocabulary))
+    return dataclasses.replace(config, tokenizer=read(folder.config_file).tokenizer), folder.vocabulary
+
+
+def reads_the_same(config: RunConfig, other: RunConfig) -> bool:
+    """Tell whether two runs learn from the same text, to which their vocabularies belong."""
+    from regard.training.run import with_absolute_paths
+
+    one, two = with_absolute_paths(config).data, with_absolute_paths(other).data
+    return (one.train, one.source, one.target) == (two.train, two.source, two.target)
 
 
 def starting_point(what: str) -> tuple[RunConfig, Path | None]:

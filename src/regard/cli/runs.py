@@ -1,13 +1,14 @@
 """`regard runs`: what there is."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag
-from regard.cli.terminal import duration, note, print_json, print_table, tell
+from regard.cli.terminal import decimal, duration, note, print_json, print_table, tell
 from regard.errors import RegardError, UsageError
 from regard.runs.folder import find_runs
 from regard.training.summary import RunSummary, summarise
@@ -35,8 +36,10 @@ def runs(
     if not found:
         tell(f"There is no run in {folder}. Train one: regard train translate --train FILE FILE")
         return
-    headings = ["run", "task", "model", "state", "step", "loss", "BLEU", "age"]
-    print_table(headings, [_cells(one) for one in found], left=(0, 1, 2, 3))
+    averages = any(one.average for one in found)
+    headings = ["run", "task", "model", "state", "step", "loss", "BLEU"]
+    headings += ["loss of average", "BLEU of average"] if averages else []
+    print_table([*headings, "age"], [_cells(one, averages=averages) for one in found], left=(0, 1, 2, 3))
 
 
 def listing(summary: RunSummary) -> dict[str, Any]:
@@ -55,9 +58,12 @@ def listing(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def _cells(summary: RunSummary) -> list[str]:
-    best = {**summary.best, **summary.average}
-    scores = [f"{best[name]:.{digits}f}" if name in best else "" for name, digits in (("loss", 3), ("bleu", 1))]
+def _cells(summary: RunSummary, *, averages: bool) -> list[str]:
     config = summary.config
+    scores = [*_scores(summary.best), *(_scores(summary.average) if averages else ())]
     age = duration(max(0.0, time.time() - summary.changed))
     return [str(summary.path), config.task, config.model.preset, summary.state, f"{summary.step:,}", *scores, age]
+
+
+def _scores(scores: Mapping[str, float | None]) -> list[str]:
+    return [decimal(scores[name], digits) if name in scores else "" for name, digits in (("loss", 3), ("bleu", 1))]

@@ -9,7 +9,17 @@ from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag
 from regard.cli.runs import listing
-from regard.cli.terminal import duration, print_facts, print_json, print_lines, print_table, results, shell_word, size
+from regard.cli.terminal import (
+    decimal,
+    duration,
+    print_facts,
+    print_json,
+    print_lines,
+    print_table,
+    results,
+    shell_word,
+    size,
+)
 from regard.config import to_tables
 from regard.runs.folder import Reference, RunFolder
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
@@ -55,7 +65,9 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.best:
         facts.append(("best", f"step {summary.best['step']:,}: {_scores(summary.best)}"))
     if summary.average:
-        facts.append(("average", _scores(summary.average)))
+        # An average that the run has been trained beyond is meant by @average only.
+        meant = f"; {summary.path} means it" if summary.average["step"] >= summary.step else ""
+        facts.append(("average", f"{_scores(summary.average)}{meant}"))
     return facts
 
 
@@ -68,12 +80,12 @@ def _state(summary: RunSummary) -> str:
     return f"stopped; go on with: regard resume {shell_word(summary.path)}"
 
 
-def _scores(scores: Mapping[str, float]) -> str:
-    return ", ".join(f"{label} {scores[name]:.{digits}f}" for name, label, digits in SCORES if name in scores)
+def _scores(scores: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{label} {decimal(scores[name], digits)}" for name, label, digits in SCORES if name in scores)
 
 
 def _cells(summary: RunSummary, checkpoint: CheckpointSummary) -> list[str]:
     found = checkpoint.scores
-    scores = [f"{found[name]:.{digits}f}" if name in found else "" for name, _, digits in SCORES]
+    scores = [decimal(found[name], digits) if name in found else "" for name, _, digits in SCORES]
     best = "★ best" if checkpoint.scores and checkpoint.step == summary.best.get("step") else ""
     return [checkpoint.name, size(checkpoint.n_bytes), *scores, best]

@@ -3,6 +3,7 @@
 On a terminal in colour and with bars, elsewhere as plain lines. rich heeds NO_COLOR.
 """
 
+import math
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -215,6 +216,11 @@ def size(n_bytes: float) -> str:
             return f"{n_bytes:.0f} {unit}" if unit == "bytes" or n_bytes >= 10 else f"{n_bytes:.1f} {unit}"
         n_bytes /= 1000
     return f"{n_bytes:.1f} GB"
+
+
+def decimal(value: float | None, digits: int) -> str:
+    """Write a number with so many decimals; a dash where there is none, as for the loss of a run that diverged."""
+    return "—" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def shell_word(text: object) -> str:

@@ -1,19 +1,14 @@
 """`regard train`: a new run from files, or from a run file."""
 
-import dataclasses
-import statistics
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.options import whole_numbers
 from regard.cli.run_file import free_folder, settings
-from regard.cli.terminal import Stages, busy, print_facts, print_json, print_table, results, tell
+from regard.cli.terminal import Stages, busy, print_facts, print_json, results
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
-from regard.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from regard.training.events import Finished
@@ -40,8 +35,9 @@ def train(
     if where.dry_run:
         return report_only(config, folder, vocabulary=vocabulary, json=where.json)
     if where.seeds:
-        seeds = whole_numbers(where.seeds, option="--seeds")
-        return train_seeds(config, folder, seeds, where, vocabulary=vocabulary)
+        from regard.cli.seeds import read_seeds, train_seeds
+
+        return train_seeds(config, folder, read_seeds(where.seeds), where, vocabulary=vocabulary)
     finished = train_one(config, folder, where, vocabulary=vocabulary)
     return 128 + finished.signal if finished.signal else 0
 
@@ -75,34 +71,3 @@ def train_one(config: RunConfig, folder: Path, where: RunOptions, *, vocabulary:
     keep_freed_memory()
     views = make_views(folder, json=where.json, tensorboard=where.tensorboard)
     return follow(lambda stages: training.train(config, folder, vocabulary=vocabulary, progress=stages), views)
-
-
-def train_seeds(
-    config: RunConfig, folder: Path, seeds: Sequence[int], where: RunOptions, *, vocabulary: Path | None
-) -> int:
-    """Train a run a seed, and report mean and deviation of their best validations."""
-    folders = {seed: folder.with_name(f"{folder.name}-seed{seed}") for seed in seeds}
-    for one in folders.values():
-        RunFolder.new(one)  # a name that is taken is told now, not after hours
-    found: dict[int, dict[str, float]] = {}
-    for seed, one in folders.items():
-        if not where.json:
-            tell(f"seed {seed} of {', '.join(map(str, seeds))}: {one}", style="bold")
-        finished = train_one(dataclasses.replace(config, seed=seed), one, where, vocabulary=vocabulary)
-        if finished.signal:
-            return 128 + finished.signal
-        found[seed] = {name: value for name, value in finished.best.items() if name != "step"}
-    from regard.evaluation.scores import LABELS
-
-    names = list(next(iter(found.values())))
-    columns = {name: [scores[name] for scores in found.values()] for name in names}
-    means = {name: statistics.fmean(values) for name, values in columns.items()}
-    deviations = {name: statistics.stdev(values) if len(seeds) > 1 else 0.0 for name, values in columns.items()}
-    if where.json:
-        print_json({"event": "seeds", "scores": found, "mean": means, "deviation": deviations})
-        return 0
-    rows = [[str(folders[seed]), *(f"{value:.3f}" for value in scores.values())] for seed, scores in found.items()]
-    rows.append(["mean", *(f"{value:.3f}" for value in means.values())])
-    rows.append(["standard deviation", *(f"{value:.3f}" for value in deviations.values())])
-    print_table(["best validation", *(LABELS.get(name, name) for name in names)], rows)
-    return 0

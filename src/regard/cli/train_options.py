@@ -10,7 +10,12 @@ from regard.config import DataConfig, RunConfig, TokenizerConfig, TrainingConfig
 
 DATA = Group("Data", sort_key=10)
 MODEL = Group("Model", sort_key=20)
-LEARNING = Group("Learning", sort_key=30)
+LEARNING = Group(
+    "Learning",
+    "Where no end is given (--steps, --epochs or --minutes), a run ends after 10,000 steps, or before them after 10 "
+    "validations without a better loss.",
+    sort_key=30,
+)
 RUN = Group("Run", sort_key=40)
 FILES: dict[str, Any] = {"consume_multiple": True, "metavar": "FILE…", "group": DATA}
 
@@ -44,7 +49,7 @@ class ModelOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions:
-    """How long and how fast; 10,000 steps with a patience of 10 validations where no end is given."""
+    """How long and how fast."""
 
     steps: Annotated[int | None, explained(TrainingConfig, "steps", group=LEARNING)] = None
     epochs: Annotated[int | None, explained(TrainingConfig, "epochs", group=LEARNING)] = None

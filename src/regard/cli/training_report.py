@@ -58,12 +58,18 @@ def time_needed(report: Report) -> str:
     limit = max(0.0, 60 * minutes - report.seconds) if minutes else None
     if report.total_steps:
         needed = (report.total_steps - report.step) * report.seconds_a_step
-        return f"about {duration(needed if limit is None else min(needed, limit))} and the validations ({pace})"
-    return f"{duration(limit or 0)} and the validations ({pace})"
+        if limit is None or needed < limit:
+            return f"about {duration(needed)} and the validations ({pace})"
+    return f"{duration(limit or 0)}, validations included ({pace})"
 
 
 def disk_needed(report: Report) -> str:
-    """How much the checkpoints will take: those that are kept, and the best."""
-    kept = report.config.training.keep + 1
+    """How much the checkpoints will take at most.
+
+    Those that are kept, the best, the one that is being written; then those that will be averaged, which may be older
+    than what is kept where saves come between validations, and the average.
+    """
+    training = report.config.training
+    kept = training.keep + 2 + (training.average + 1 if training.average else 0)
     total, each = size(kept * report.checkpoint_bytes), size(report.checkpoint_bytes)
     return f"up to {total} ({kept} checkpoints of {each})"

@@ -2,15 +2,18 @@
 
 import dataclasses
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from regard.cli.pace import Pace
+from regard.cli.streams import OutputError
 from regard.cli.terminal import (
     LINE_EVERY,
     Stages,
+    decimal,
     duration,
     make_bar,
     note,
@@ -21,10 +24,11 @@ from regard.cli.terminal import (
     tell,
 )
 from regard.cli.training_report import report_rows
-from regard.config import to_tables
+from regard.config import TrainingConfig, to_tables
 from regard.errors import MissingExtraError
 from regard.evaluation.scores import LABELS
 from regard.tasks.task import Validation
+from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 
 if TYPE_CHECKING:
@@ -38,33 +42,43 @@ class View(Protocol):
     def close(self) -> None: ...
 
 
-def make_views(run: Path, *, json: bool, tensorboard: bool) -> list[View]:
-    """Return who is shown the events of a run."""
-    views: list[View] = [JsonView() if json else PeopleView()]
+def make_views(run: Path, *, json: bool, tensorboard: bool, advise: bool = True) -> list[View]:
+    """Return who is shown the events of a run; `advise` as for people."""
+    views: list[View] = [JsonView() if json else PeopleView(advise=advise)]
     return [*views, TensorBoardView(run)] if tensorboard else views
 
 
 def follow(start: Callable[[Stages], Iterable[Event]], views: Sequence[View]) -> Finished:
-    """Start a run, show how it is prepared, then each event to all views; return the last."""
+    """Start a run, show how it is prepared, then each event to all views; return the last.
+
+    Whoever reads may leave (`regard train --json … | head -3`), and the disk of a log may be full. Training is worth more
+    than lines about it: the run goes on to its end, unseen. That a reader left is no failure; a full disk is one, then.
+    """
+    failure: OutputError | None = None
     preparing = Stages(unit="pairs")
     preparing("starting", 0)
     try:
         for event in start(preparing):
             preparing.close()
             for view in views:
-                view.show(event)
+                try:
+                    view.show(event)
+                except OutputError as error:
+                    failure = error  # the only one: from now on the stream is silent
     finally:
         preparing.close()
         for view in views:
             view.close()
     assert isinstance(event, Finished)
+    if failure is not None and not failure.reader_left:
+        raise failure
     return event
 
 
 class PeopleView:
     """A report, then a bar with validations above it; lines instead of the bar where there is no terminal.
 
-    `advise`: whether to say at the end what can be done next.
+    `advise`: whether to say at the end what can be done next; else that is the caller's part.
     """
 
     def __init__(self, *, advise: bool = True) -> None:
@@ -98,6 +112,7 @@ class PeopleView:
 
     def _report(self, report: Report) -> None:
         self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
+        self.training = report.config.training
         print_facts(report_rows(report), people())
         tell()
 
@@ -116,9 +131,12 @@ class PeopleView:
 
     def _validated(self, event: Validated) -> None:
         self.last = event.validation
-        scores = {"loss": event.validation.loss, **event.validation.scores}
-        best = "  ★ best so far" if event.best else ""
-        tell(f"step {event.step:,}: validation {scores_text(scores)}{best}", style="bold" if event.best else "")
+        scores = scores_text({"loss": event.validation.loss, **event.validation.scores})
+        if event.averaged:
+            tell(f"average of {len(event.averaged)} checkpoints: validation {scores}", style="bold")
+        else:
+            best = "  ★ best so far" if event.best else ""
+            tell(f"step {event.step:,}: validation {scores}{best}", style="bold" if event.best else "")
         samples = event.validation.samples
         if samples:
             show_sample(samples[self.n_validations % len(samples)])
@@ -128,17 +146,20 @@ class PeopleView:
         self.close()
         run = shell_word(self.run)
         if event.signal:
-            tell(f"Stopped at step {event.step:,}; the run is saved. Go on with:")
-            tell(f"  regard resume {run}", style="bold")
+            tell(f"Stopped at step {event.step:,}; the run is saved.{' Go on with:' if self.advise else ''}")
+            if self.advise:
+                tell(f"  regard resume {run}", style="bold")
             return
         tell()
         if event.step == self.begun_at:
-            tell(f"The run was finished before: {event.reason}. To go on, move its end: regard resume {run} --steps N")
+            option = option_of_end(self.training, event.reason)
+            tell(f"The run was finished before: {event.reason}. To go on, move its end: regard resume {run} {option} N")
         else:
             tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
         if event.best:
-            scores = {name: value for name, value in event.best.items() if name != "step"}
-            tell(f"Best validation at step {event.best['step']:,}: {scores_text(scores)}", style="bold")
+            tell(f"Best validation at step {event.best['step']:,}: {scores_text(event.best)}", style="bold")
+        if event.average:
+            tell(f"Average of checkpoints, which {run} means now: {scores_text(event.average)}", style="bold")
         if not self.advise:
             return
         for sample in self.last.samples if self.last else ():
@@ -157,10 +178,23 @@ def _training_bar() -> "Progress":
     return bar
 
 
-def scores_text(scores: Mapping[str, float]) -> str:
-    """Write scores in a line: loss 2.345, perplexity 10.4, BLEU 23.1."""
+def option_of_end(training: TrainingConfig, reason: str) -> str:
+    """Return the option that moves the end which a run has met: that of the limit which gives this very reason."""
+    for name in ("steps", "epochs", "minutes", "patience"):
+        alone = TrainingConfig(**{name: getattr(training, name)})
+        if reason == reason_to_end(alone, step=sys.maxsize, epoch=sys.maxsize, seconds=math.inf, worse=sys.maxsize):
+            return f"--{name}"
+    return "--steps"
+
+
+def scores_text(scores: Mapping[str, float | None]) -> str:
+    """Write scores in a line: loss 2.345, perplexity 10.4, BLEU 23.1. The step beside them is left out."""
     digits = {"loss": 3, "perplexity": 2}
-    return ", ".join(f"{LABELS.get(name, name)} {value:.{digits.get(name, 1)}f}" for name, value in scores.items())
+    return ", ".join(
+        f"{LABELS.get(name, name)} {decimal(value, digits.get(name, 1))}"
+        for name, value in scores.items()
+        if name != "step"
+    )
 
 
 def show_sample(sample: tuple[str, str, str]) -> None:
@@ -190,17 +224,18 @@ def event_fields(event: Event) -> dict[str, Any]:
         case Validated():
             validation = event.validation
             scores = {"loss": validation.loss, **validation.scores}
-            return {"step": event.step, "scores": scores, "samples": validation.samples, "best": event.best}
+            outcome = {"best": event.best, "averaged": event.averaged}
+            return {"step": event.step, "scores": scores, "samples": validation.samples, **outcome}
         case Saved():
             return {"step": event.step, "path": str(event.path)}
         case Noted():
             return {"text": event.text}
         case Finished():
-            return {**vars(event), "best": dict(event.best)}
+            return {**vars(event), "best": dict(event.best), "average": dict(event.average)}
 
 
 class TensorBoardView:
-    """Scalars in RUN/tensorboard: training by step, and each score of a validation."""
+    """Scalars in RUN/tensorboard: training by step, each score of a validation, and those of an average apart."""
 
     def __init__(self, run: Path) -> None:
         try:
@@ -222,8 +257,9 @@ class TensorBoardView:
                     self._add(f"train/{name}", getattr(update, name), update.step)
                 self._add("train/tokens_per_second", update.weight / update.seconds, update.step)
             case Validated():
+                kind = "average" if event.averaged else "valid"
                 for name, value in {"loss": event.validation.loss, **event.validation.scores}.items():
-                    self._add(f"valid/{name}", value, event.step)
+                    self._add(f"{kind}/{name}", value, event.step)
 
     def close(self) -> None:
         if self._writer is not None:

@@ -38,7 +38,7 @@ class Rules:
 
     prefix: Annotated[str, Parameter(group=RULES, metavar="TEXT", help="what every translation begins with")] = ""
     ban: Annotated[
-        tuple[str, ...], Parameter(group=RULES, metavar="TEXT", help="text whose tokens are never written; repeatable")
+        tuple[str, ...], Parameter(group=RULES, metavar="TEXT", help="word or phrase that is never written; repeatable")
     ] = ()
 
 

@@ -5,6 +5,7 @@ greedy.py     the likeliest token, again and again
 sampling.py   a token drawn at random, again and again
 walk.py       the loop of these two
 beam.py       beam search: `search`, and `watch`, the same search as a stream of the events in tree.py
+largest.py    its candidates, found quickly
 penalties.py  how sums of log-probabilities of different lengths are compared
 rules.py      what may not be written
 ensemble.py   several models that decode as one

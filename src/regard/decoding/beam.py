@@ -26,10 +26,11 @@ from typing import Generic
 import torch
 from torch import Tensor
 
+from regard.decoding.largest import largest
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
-from regard.decoding.rules import Rule, apply_rules
+from regard.decoding.rules import Rule, Step, apply_rules
 from regard.decoding.tree import Event, Finished, Kept, Node, Pruned
 from regard.decoding.walk import first_ids
 from regard.errors import UsageError
@@ -153,10 +154,10 @@ class _Search(Generic[StateType]):
         if self.rules:
             numbers = torch.tensor([sentence.number for sentence in self.sentences], device=logits.device)
             numbers = numbers.repeat_interleave(self.totals.shape[1])
-            log_probs = apply_rules(self.rules, log_probs, self.written, numbers)
+            log_probs = apply_rules(self.rules, log_probs, Step(logits, self.written, numbers))
         # The 2W best of a sentence are among the 2W best of each of its rows: far less to sort than W·V together.
         n_row = min(n_candidates, log_probs.shape[1])
-        log_probs, tokens = log_probs.topk(n_row, dim=-1)  # (R, 2W)
+        log_probs, tokens = largest(log_probs, n_row)  # (R, 2W)
         totals = (self.totals.view(-1, 1) + log_probs).view(n_sentences, -1)  # (N, W·2W)
         totals, places = totals.topk(min(n_candidates, totals.shape[1]), dim=-1)  # (N, 2W)
         log_probs = log_probs.view(n_sentences, -1).gather(1, places)

@@ -44,7 +44,11 @@ class Ensemble:
         return EnsembleState(tuple(member.start(own) for member, own in zip(self.members, inputs, strict=True)))
 
     def step(self, state: EnsembleState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, EnsembleState]:
-        """Return log-probabilities (R, V), which are logits too, and the new state."""
+        """Return the logits (R, V) of the mean probabilities, and the new state.
+
+        Logits are free up to a constant. Theirs is such that they lie where the members' do, since a rule that scales
+        logits (RepetitionPenalty) asks for their sign.
+        """
         logits, states = zip(
             *(member.step(own, ids, counts) for member, own in zip(self.members, state.states, strict=True)),
             strict=True,
@@ -55,5 +59,7 @@ class Ensemble:
                 f"The models of an ensemble must share one target vocabulary, but theirs have {sizes} tokens.",
                 "Use runs that were trained with the same vocabulary.",
             )
-        log_probs = torch.stack([torch.log_softmax(one, dim=-1, dtype=torch.float32) for one in logits])
-        return log_probs.logsumexp(dim=0) - math.log(len(logits)), EnsembleState(tuple(states))
+        heights = torch.stack([one.float().logsumexp(dim=-1, keepdim=True) for one in logits])  # (members, R, 1)
+        log_probs = torch.stack(logits) - heights  # (members, R, V)
+        mean = log_probs.logsumexp(dim=0) - math.log(len(logits))
+        return mean + heights.mean(dim=0), EnsembleState(tuple(states))

@@ -12,8 +12,8 @@ class Hypothesis:
     """One output.
 
     ids:        the tokens written, without the start token and without the end token
-    log_probs:  one a token written, the end token's among them. They are the model's own, except where a rule changes
-                the probability of a token that stays allowed (RepetitionPenalty): then they are those after the rule.
+    log_probs:  one a token written, the end token's among them. They are the model's own, except under a rule that
+                changes the probability of tokens that stay allowed (RepetitionPenalty): then they are those after it.
     score:      their sum over the length penalty of their number
     finished:   whether it ends with the end token; else the limit cut it off
     """
@@ -42,6 +42,19 @@ def hypothesis(tokens: Sequence[int], log_probs: Sequence[float], *, score: floa
     return Hypothesis(ids=ids, log_probs=tuple(log_probs), score=score, finished=finished)
 
 
+class DeadEndError(UsageError):
+    """A sentence has no token to write. Searches know it by its number in the batch; their caller may name it better."""
+
+    def __init__(self, *, sentence: int, position: int, name: str = "") -> None:
+        super().__init__(
+            f"{name or f'Sentence {sentence}'} has no token to write at position {position}: "
+            "the rules ban every one, or the model's logits are not numbers.",
+            "Relax the rules (banned tokens, minimum length, repeated n-grams), or check the model.",
+        )
+        self.sentence = sentence
+        self.position = position
+
+
 def check_limits(limits: Sequence[int]) -> None:
     """Every sentence may write at least one token."""
     for sentence, limit in enumerate(limits):
@@ -55,8 +68,4 @@ def check_limits(limits: Sequence[int]) -> None:
 def check_possible(log_prob: float, *, sentence: int, position: int) -> None:
     """The best choice that a sentence has must be possible; a NaN is not."""
     if not log_prob > -math.inf:
-        raise UsageError(
-            f"Sentence {sentence} has no token to write at position {position}: "
-            "the rules ban every one, or the model's logits are not numbers.",
-            "Relax the rules (banned tokens, forced prefix, minimum length, repeated n-grams), or check the model.",
-        )
+        raise DeadEndError(sentence=sentence, position=position)

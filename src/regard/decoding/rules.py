@@ -1,8 +1,7 @@
 """Rules on what may be written next: small objects in a list, applied in order before a token is chosen.
 
-A rule takes log-probabilities (R, V), the tokens each row has written (R, T; no start token) and the sentence that each
-row belongs to (R,; numbers of the sentences as they came in, so a rule need not know which have left). It returns
-log-probabilities (R, V), -inf where a token is banned, and never changes its input.
+A rule takes log-probabilities (R, V) and the step that they belong to, and returns log-probabilities (R, V), -inf where a
+token is banned. It may write into those that it takes: who applies rules gives them away.
 The longest length is no rule: searches take a limit a sentence.
 """
 
@@ -17,32 +16,54 @@ from torch import Tensor
 from regard.errors import UsageError
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a rule may look at, and must not change.
+
+    logits:     (R, V), as the model gave them
+    written:    (R, T), the tokens of each row, without the start token
+    sentences:  (R,), whose row each is; numbers of the sentences as they came in, so a rule need not know which have left
+    """
+
+    logits: Tensor
+    written: Tensor
+    sentences: Tensor
+
+
 class Rule(Protocol):
-    def __call__(self, log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor: ...
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor: ...
 
 
-def apply_rules(rules: Sequence[Rule], log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
-    """Apply every rule in order."""
+def apply_rules(rules: Sequence[Rule], log_probs: Tensor, step: Step) -> Tensor:
+    """Apply every rule in order; `log_probs` are given away."""
     for rule in rules:
-        log_probs = rule(log_probs, written, sentences)
+        log_probs = rule(log_probs, step)
     return log_probs
 
 
 class ForcedPrefix:
-    """Every sentence begins with tokens of its own; an empty prefix leaves it free."""
+    """Every sentence begins with tokens of its own; an empty prefix leaves it free.
+
+    As the last of the rules it has the last word: a token that others ban is written all the same, where it is forced.
+    Its log-probability is the model's.
+    """
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
         self.longest = max(map(len, prefixes), default=0)
         # -1 stands where a sentence is free.
         self.table = torch.tensor([[*prefix, *[-1] * (self.longest - len(prefix))] for prefix in prefixes])
 
-    def __call__(self, log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
-        position = written.shape[1]
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        position = step.written.shape[1]
         if position >= self.longest:
             return log_probs
-        forced = self.table.to(log_probs.device)[sentences, position].unsqueeze(1)  # (R, 1)
-        tokens = torch.arange(log_probs.shape[1], device=log_probs.device)
-        return log_probs.masked_fill((forced >= 0) & (tokens != forced), -math.inf)
+        forced = self.table.to(log_probs.device)[step.sentences, position]  # (R,)
+        rows = (forced >= 0).nonzero().squeeze(1)
+        tokens = forced[rows].unsqueeze(1)
+        own = torch.log_softmax(step.logits[rows], dim=-1, dtype=torch.float32)
+        log_probs.index_fill_(0, rows, -math.inf)
+        log_probs[rows.unsqueeze(1), tokens] = own.gather(1, tokens)
+        return log_probs
 
 
 @dataclass(frozen=True)
@@ -52,10 +73,10 @@ class MinLength:
     length: int
     end_id: int
 
-    def __call__(self, log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
-        if written.shape[1] >= self.length:
-            return log_probs
-        return log_probs.index_fill(1, torch.tensor([self.end_id], device=log_probs.device), -math.inf)
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        if step.written.shape[1] < self.length:
+            log_probs[:, self.end_id] = -math.inf
+        return log_probs
 
 
 @dataclass(frozen=True)
@@ -64,8 +85,36 @@ class Banned:
 
     ids: tuple[int, ...]
 
-    def __call__(self, log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
-        return log_probs.index_fill(1, torch.tensor(self.ids, dtype=torch.long, device=log_probs.device), -math.inf)
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        return log_probs.index_fill_(1, torch.tensor(self.ids, dtype=torch.long, device=log_probs.device), -math.inf)
+
+
+class BannedSequences:
+    """These sequences of tokens are never written: the last token of one is banned where the others stand before it.
+
+    unless_after:  (V,), True for tokens right behind which a sequence is allowed, as "und" is behind "H"
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]], *, unless_after: Tensor | None = None) -> None:
+        if not all(sequences):
+            raise UsageError("A banned sequence has at least 1 token, but one is empty.", "Leave it out.")
+        self.sequences = sequences
+        self.unless_after = unless_after
+
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        for *first, last in self.sequences:
+            log_probs[self._written(first, step.written), last] = -math.inf
+        return log_probs
+
+    def _written(self, first: Sequence[int], written: Tensor) -> Tensor:
+        """Say of each row whether it ends with these tokens, and with none before them that changes their meaning; (R,)."""
+        begin = written.shape[1] - len(first)
+        if begin < 0:
+            return torch.zeros(len(written), dtype=torch.bool, device=written.device)
+        found = (written[:, begin:] == torch.tensor(first, dtype=torch.long, device=written.device)).all(dim=1)
+        if self.unless_after is not None and begin > 0:
+            found &= ~self.unless_after.to(written.device)[written[:, begin - 1]]
+        return found
 
 
 @dataclass(frozen=True)
@@ -80,22 +129,26 @@ class NoRepeatedNgram:
                 f"An n-gram that must not repeat has at least 1 token, but n is {self.n}.", "Give 1 or more."
             )
 
-    def __call__(self, log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        written = step.written
         if written.shape[1] < self.n:
             return log_probs
         seen = written.unfold(1, self.n, 1)  # (R, T - n + 1, n)
         last = written[:, written.shape[1] - self.n + 1 :]  # (R, n - 1)
         rows, places = (seen[:, :, :-1] == last.unsqueeze(1)).all(-1).nonzero(as_tuple=True)
-        log_probs = log_probs.clone()
         log_probs[rows, seen[rows, places, -1]] = -math.inf
         return log_probs
 
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """The log-probability of a token already written is multiplied by `penalty`: above 1 it grows less likely.
+    """The logit of a token already written is divided by `penalty`, or multiplied where it is negative.
 
-    Keskar et al. 2019, "CTRL", section 4.1; on log-probabilities, as the beam search of transformers applies it.
+    Keskar et al. 2019, "CTRL", section 4.1, and for negative logits transformers' repair of it: above 1, a token grows
+    less likely. What the token loses the others gain, for the result is normalised.
+
+    In every search it is the logits that are scaled. (The beam search of transformers scales log-probabilities. But a
+    token that the model is sure of, as that of a loop is, has one near 0, which no factor moves.)
     """
 
     penalty: float
@@ -106,5 +159,9 @@ class RepetitionPenalty:
                 f"A repetition penalty is above 0, but it is {self.penalty}.", "Give 1.0 for none, 1.2 for a mild one."
             )
 
-    def __call__(self, log_probs: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
-        return log_probs.scatter(1, written, log_probs.gather(1, written) * self.penalty)
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        logits = step.logits.float()
+        again = logits.gather(1, step.written)  # (R, T)
+        again = torch.where(again < 0, again * self.penalty, again / self.penalty)
+        penalised = torch.log_softmax(logits.scatter(1, step.written, again), dim=-1)
+        return penalised.masked_fill_(log_probs == -math.inf, -math.inf)

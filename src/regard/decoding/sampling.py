@@ -18,6 +18,11 @@ from regard.decoding.rules import Rule
 from regard.decoding.walk import walk
 from regard.errors import UsageError
 
+# Below this a temperature leaves one token only, and single precision may take it for 0, by which nothing can be divided.
+COLD = 1e-30
+# Where only top_p cuts, so many tokens are sorted first: they nearly always hold it, and sorting all takes far longer.
+LIKELY = 512
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
@@ -49,23 +54,40 @@ class Sampling:
 
     def draw(self, log_probs: Tensor, uniform: Tensor) -> Tensor:
         """Pick a token (R,) from log-probabilities (R, V) by inverting the cumulative distribution at `uniform` (R,)."""
-        if self.temperature == 0:
+        if self.temperature < COLD:
             return log_probs.argmax(dim=-1)
         tokens = None
         if self.top_k:
             log_probs, tokens = log_probs.topk(min(self.top_k, log_probs.shape[1]), dim=-1)
-        elif self.top_p < 1:
-            log_probs, tokens = log_probs.sort(dim=-1, descending=True)
-        # With the largest at 0, no temperature is too small.
+        # With the largest at 0, none is too large for a small temperature.
         probs = torch.softmax((log_probs - log_probs.amax(dim=-1, keepdim=True)) / self.temperature, dim=-1)
-        if self.top_p < 1:
-            # Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration": the fewest that hold top_p.
-            probs = probs.masked_fill(probs.cumsum(dim=-1) - probs >= self.top_p, 0.0)
-        cumulative = probs.cumsum(dim=-1)
-        # The first place whose cumulative probability exceeds the point: one of probability 0 is never chosen.
-        place = torch.searchsorted(cumulative, (uniform * cumulative[:, -1]).unsqueeze(1), right=True)
-        place = place.clamp(max=log_probs.shape[1] - 1)  # Only where logits are not numbers, which the caller reports.
-        return (place if tokens is None else tokens.gather(1, place)).squeeze(1)
+        if self.top_p == 1:
+            return _pick(probs, tokens, uniform)
+        if tokens is not None:
+            return _pick(self._nucleus(probs), tokens, uniform)
+        likely, tokens = probs.topk(min(LIKELY, probs.shape[1]), dim=-1)
+        drawn = _pick(self._nucleus(likely), tokens, uniform)
+        short = ~(likely.sum(dim=-1) > self.top_p)  # (R,), True for what is no number too
+        if bool(short.any()):
+            ranked, tokens = probs[short].sort(dim=-1, descending=True)
+            drawn[short] = _pick(self._nucleus(ranked), tokens, uniform[short])
+        return drawn
+
+    def _nucleus(self, probs: Tensor) -> Tensor:
+        """Cut probabilities, the largest first, to the fewest that hold top_p; the others become 0.
+
+        Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
+        """
+        return probs.masked_fill(probs.cumsum(dim=-1) - probs >= self.top_p, 0.0)
+
+
+def _pick(probs: Tensor, tokens: Tensor | None, uniform: Tensor) -> Tensor:
+    """Pick by probabilities (R, K) of `tokens` (R, K), or of 0 to K - 1, the one where their sum passes `uniform` (R,)."""
+    cumulative = probs.cumsum(dim=-1)
+    # The first place whose cumulative probability exceeds the point: one of probability 0 is never chosen.
+    place = torch.searchsorted(cumulative, (uniform * cumulative[:, -1]).unsqueeze(1), right=True)
+    place = place.clamp(max=probs.shape[1] - 1)  # Only where logits are not numbers, which the caller reports.
+    return (place if tokens is None else tokens.gather(1, place)).squeeze(1)
 
 
 @torch.inference_mode()

@@ -28,11 +28,11 @@ def decode(
 ) -> list[Decoded]:
     """Decode the N sentences of `state` by `config`: `config.n_best` hypotheses each, best first.
 
-    rules:       beside those that the config asks for, and before them
+    rules:       beside those that the config asks for, and after them
     seed, keys:  for sampling only, see there
     The other arguments are those of `greedy`; `limits` has the last word on length, `config.max_length` is the caller's.
     """
-    rules = (*rules, *config_rules(config, end_id=end_id))
+    rules = (*config_rules(config, end_id=end_id), *rules)
     penalty = LengthPower(config.length_penalty)
     if config.sample:
         sampling = Sampling(

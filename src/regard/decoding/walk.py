@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.decoding.penalties import LengthPenalty
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
-from regard.decoding.rules import Rule, apply_rules
+from regard.decoding.rules import Rule, Step, apply_rules
 
 # (log-probabilities (R, V), position, the rows' numbers (R,) among all that started) -> token ids (R,)
 Choose = Callable[[Tensor, int, Tensor], Tensor]
@@ -62,7 +62,7 @@ def walk(
     while open_sentences:
         logits, state = decoder.step(state, ids)
         log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-        log_probs = apply_rules(rules, log_probs, written, rows // width)
+        log_probs = apply_rules(rules, log_probs, Step(logits, written, rows // width))
         ids = choose(log_probs, written.shape[1], rows).unsqueeze(1)
         written = torch.cat((written, ids), dim=1)
 

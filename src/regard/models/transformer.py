@@ -7,8 +7,10 @@
 Post-norm and sinusoids are the paper's; pre-norm, other positions, norms and activations are chosen by the config.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +18,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError, did_you_mean
 from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.cache import DecoderState, KeyValues, extend
+from regard.parts.cache import DecoderState, GrowingPast, KeyValues
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import FeedForward, GatedFeedForward
 from regard.parts.initialisation import initialise
@@ -109,19 +111,17 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Tensor,
-        past: KeyValues | None,
+        past: GrowingPast,
         memory: KeyValues,
         mask: Mask,
         memory_mask: Mask,
         rotation: Rotation | None,
-    ) -> tuple[Tensor, KeyValues]:
-        """Some more positions: (R, T, D) after the past, to (R, T, D) and the past with them."""
-        kept = past
+    ) -> Tensor:
+        """Some more positions: (R, T, D) after the past, which grows by them, to (R, T, D)."""
 
         def attend_to_past(x: Tensor) -> Tensor:
-            nonlocal kept
-            kept = extend(past, self.self_attention.keys_values(x, rotation))
-            return self.self_attention.read(x, *kept, mask, rotation=rotation)
+            key, value = past.extend(*self.self_attention.keys_values(x, rotation))
+            return self.self_attention.read(x, key, value, mask, rotation=rotation)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             # The hypotheses of a sentence ask the same memory: they are so many queries to one set of keys.
@@ -131,8 +131,7 @@ class DecoderLayer(nn.Module):
         x = self.self_attention_residual(x, attend_to_past)
         x = self.cross_attention_residual(x, attend_to_memory)
         x = self.feed_forward_residual(x, self.feed_forward)
-        assert kept is not None
-        return x, kept
+        return x
 
 
 class Transformer(nn.Module):
@@ -200,9 +199,12 @@ class Transformer(nn.Module):
         """Encode (source ids, lengths) and project the memory once for every layer."""
         source, source_lengths = inputs
         memory = self.encode(source, source_lengths)
+        keys_values = (layer.cross_attention.keys_values(memory) for layer in self._decoder_layers)
         return DecoderState(
             lengths=torch.zeros_like(source_lengths),
-            memory=tuple(layer.cross_attention.keys_values(memory) for layer in self._decoder_layers()),
+            n_sentences=len(source),
+            # Heads are views until here: what every step reads is better copied once than at every step.
+            memory=tuple((key.contiguous(), value.contiguous()) for key, value in keys_values),
             memory_mask=masks.padding(source_lengths, source.shape[1]),
         )
 
@@ -211,17 +213,17 @@ class Transformer(nn.Module):
         advanced, positions, mask = state.advance(counts, ids.shape[1], window=self.config.window or None)
         x = self.target_embedding(ids, positions)
         rotation = self._rotation(positions)
-        past: list[KeyValues] = []
-        for index, layer in enumerate(self._decoder_layers()):
-            before = state.past[index] if state.past else None
-            x, kept = layer.step(x, before, state.memory[index], mask, state.memory_mask, rotation)
-            past.append(kept)
+        past = GrowingPast(state.past)
+        for layer, memory in zip(self._decoder_layers, state.memory, strict=True):
+            x = layer.step(x, past, memory, mask, state.memory_mask, rotation)
         last = x[:, -1] if counts is None else x[torch.arange(len(x), device=x.device), counts - 1]
         logits = tap(self, "logits", self.output(self.decoder_norm(last)))
-        return logits, replace(advanced, past=tuple(past))
+        return logits, replace(advanced, past=past.grown())
 
-    def _decoder_layers(self) -> list[DecoderLayer]:
-        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
+    @property
+    def _decoder_layers(self) -> Iterable[DecoderLayer]:
+        """The decoder, of which nn.ModuleList says only that it holds modules."""
+        return cast(Iterable[DecoderLayer], self.decoder)
 
     def _rotation(self, positions: Tensor) -> Rotation | None:
         if self.config.positions != "rotary":

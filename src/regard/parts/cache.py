@@ -20,14 +20,16 @@ KeyValues = tuple[Tensor, Tensor]  # (rows, H, slots, K) each
 class DecoderState:
     """The state of a Transformer's decoder, for `decoding.protocol`.
 
-    past: keys and values of each layer's self-attention; empty before the first step.
     lengths: (R,) how many positions of each row were read.
+    n_sentences: whose rows these are, equally many each; no tensor tells where there is no memory.
+    past: keys and values of each layer's self-attention; empty before the first step.
     slots: (R, L) which position each slot of `past` holds, -1 for none; None while slot j holds position j in every row.
     memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder alone.
     memory_mask: which keys of the memory are real.
     """
 
     lengths: Tensor
+    n_sentences: int
     past: tuple[KeyValues, ...] = ()
     slots: Tensor | None = None
     memory: tuple[KeyValues, ...] = ()
@@ -36,10 +38,6 @@ class DecoderState:
     @property
     def n_rows(self) -> int:
         return len(self.lengths)
-
-    @property
-    def n_sentences(self) -> int:
-        return len(self.memory[0][0]) if self.memory else self.n_rows
 
     @property
     def n_slots(self) -> int:
@@ -61,6 +59,7 @@ class DecoderState:
         allowed = self.memory_mask.allowed
         return replace(
             self.reorder(rows),
+            n_sentences=len(sentences),
             memory=tuple((key[sentences], value[sentences]) for key, value in self.memory),
             memory_mask=self.memory_mask if allowed is None else Mask(allowed[sentences]),
         )
@@ -73,6 +72,7 @@ class DecoderState:
         allowed = [_pad_allowed(state, n_keys) for state in (self, other)] if self.memory else None
         return DecoderState(
             lengths=torch.cat([self.lengths, other.lengths]),
+            n_sentences=self.n_sentences + other.n_sentences,
             past=_join(_past(self, other), _past(other, self), n_slots),
             slots=slots,
             memory=_join(self.memory, other.memory, n_keys),
@@ -105,11 +105,24 @@ class DecoderState:
         return replace(self, lengths=self.lengths + real, slots=slots[:, 0]), positions, Mask(allowed[:, None])
 
 
-def extend(past: KeyValues | None, new: KeyValues) -> KeyValues:
-    """Append new positions' keys and values to those of the past."""
-    if past is None:
-        return new
-    return torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2)
+class GrowingPast:
+    """The past while a step is under way: the layers come one after the other, and each appends its new positions."""
+
+    def __init__(self, past: tuple[KeyValues, ...]) -> None:
+        self._past = past
+        self._grown: list[KeyValues] = []
+
+    def extend(self, key: Tensor, value: Tensor) -> KeyValues:
+        """Append new keys and values to those of the next layer, and return them all."""
+        if self._past:
+            past_key, past_value = self._past[len(self._grown)]
+            key, value = torch.cat([past_key, key], dim=2), torch.cat([past_value, value], dim=2)
+        self._grown.append((key, value))
+        return key, value
+
+    def grown(self) -> tuple[KeyValues, ...]:
+        """Return the past of the next step, when every layer has had its turn."""
+        return tuple(self._grown)
 
 
 def _n_keys(state: DecoderState) -> int:

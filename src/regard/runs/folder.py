@@ -66,6 +66,11 @@ class RunFolder:
             raise RunError(
                 f"{run} is a run already.", f"Go on with it: regard resume {run}. Or name another folder with --run."
             )
+        if run.metrics_file.exists() or any(run.checkpoints.glob("*")):
+            raise RunError(
+                f"{run} holds what is left of a run that has lost its {CONFIG}.",
+                "Put that file back, or name another folder with --run.",
+            )
         foreign = sorted(foreign_names(run.path))
         if foreign:
             raise RunError(

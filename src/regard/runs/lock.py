@@ -7,11 +7,15 @@ never has to be removed by hand. The file's text only says who holds it.
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from regard.errors import LockedError, RunError
+from regard.runs.disk import disk_errors
 from regard.runs.folder import RunFolder
+
+ATTEMPTS, PAUSE = 10, 0.05  # seconds
 
 
 @contextmanager
@@ -26,7 +30,7 @@ def locked(run: RunFolder) -> Iterator[None]:
         ) from error
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_soon(file.fileno())
         except BlockingIOError as error:
             file.seek(0)
             raise taken(run, file.read()) from error
@@ -34,10 +38,22 @@ def locked(run: RunFolder) -> Iterator[None]:
             raise RunError(
                 f"{run.lock_file} cannot be locked: {error.strerror}.", "Keep the run on a file system with flock."
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()} {socket.gethostname()}\n")
-        file.flush()
+        with disk_errors(run.path, needed=0):
+            file.truncate(0)
+            file.write(f"{os.getpid()} {socket.gethostname()}\n")
+            file.flush()
         yield
+
+
+def lock_soon(descriptor: int) -> None:
+    """Take the lock; wait a moment for one who only asks who has it, which takes it for an instant."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(PAUSE)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def holder(run: RunFolder) -> str:

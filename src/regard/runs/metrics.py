@@ -54,9 +54,16 @@ def read(run: RunFolder) -> list[dict[str, Any]]:
     return [record for _, record in read_lines(run)]
 
 
-def cut(run: RunFolder, *, step: int) -> None:
-    """Drop the records after a step, and a torn line. The others keep their bytes."""
-    lines = [line for line, record in read_lines(run) if record.get("step", 0) <= step]
+def cut(run: RunFolder, *, step: int, validated: bool) -> None:
+    """Drop the records after a step, and a torn line. The others keep their bytes.
+
+    Without `validated`, the step's own validation goes too: it was killed before its checkpoint, and comes again.
+    """
+    lines = [
+        line
+        for line, record in read_lines(run)
+        if record["step"] < step or (record["step"] == step and (validated or record["kind"] != "valid"))
+    ]
     if run.metrics_file.exists():
         write_atomically(run.metrics_file, b"".join(lines))
 
@@ -71,11 +78,14 @@ def parse(line: bytes, file: Path, number: int) -> dict[str, Any]:
     """Read one line's record."""
     try:
         record = json.loads(line)
-        if isinstance(record, dict):
-            return record
     except ValueError:
-        pass
-    raise RunError(f"{file}, line {number}: a JSON object is expected, and this is none.", "Delete that line.")
+        record = None
+    if isinstance(record, dict) and isinstance(record.get("kind"), str) and isinstance(record.get("step"), int):
+        return record
+    raise RunError(
+        f"{file}, line {number}: a JSON object with a kind and a step is expected, and this is none.",
+        "Delete that line.",
+    )
 
 
 def whole_lines(file: Path) -> bytes:

@@ -29,9 +29,13 @@ def newest_good(run: RunFolder) -> tuple[Checkpoint, list[str]]:
 
 
 def candidates(run: RunFolder, word: Word | None) -> list[Path]:
-    """Return the folders that a word may mean, the likeliest first; None stands for average, else best, else last."""
-    steps = find(run)
-    averages = list(find(run, kind="average").values())[::-1]
+    """Return the folders that a word may mean, the likeliest first; None stands for average, else best, else last.
+
+    An average that the run has been trained beyond is meant only by its own word.
+    """
+    steps, averaged = find(run), find(run, kind="average")
+    averages = list(averaged.values())[::-1]
+    current = [path for step, path in averaged.items() if step >= max(steps, default=0)]
     # One whose state is no JSON may have been the best: it is looked at first, so that its damage is told.
     best = [path for path in steps.values() if validation_loss(path) is None]
     best += [steps[step] for step in by_validation(steps)]
@@ -40,7 +44,7 @@ def candidates(run: RunFolder, word: Word | None) -> list[Path]:
         raise CheckpointError(f"{run} has no checkpoint yet.", f"Train it: regard resume {run}")
     if word is None:
         # A folder can be in two of the lists; one look at it is enough.
-        return list(dict.fromkeys(averages + best + newest))
+        return list(dict.fromkeys(current + best + newest))
     if word == "average" and not averages:
         raise CheckpointError(f"{run} has no average.", f"Make one with: regard average {run} --last 5")
     if word == "best" and not best:

@@ -10,20 +10,25 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from regard.config import DecodingConfig
+from regard.data.formats.rows import excerpt
 from regard.data.parallel import Vocabulary
 from regard.data.sentences import split_to_fit
 from regard.data.tokenizers import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.decoding.ensemble import Ensemble
 from regard.decoding.protocol import Decoder
-from regard.decoding.result import Decoded, Hypothesis
+from regard.decoding.result import DeadEndError, Decoded, Hypothesis
 from regard.decoding.rules import Banned, ForcedPrefix, Rule
 from regard.decoding.search import decode
 from regard.errors import UsageError
 from regard.evaluation.alignment import Link, align_words
 from regard.parts.taps import recording
+from regard.tasks.banned_words import banning
+
+Weights = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +56,23 @@ class Translation:
         return self.candidates[0].text
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """What is translated at once: a line, or a piece of one that is too long.
+
+    line: the line's number, from 0; source: with the end token; prefix: what the translation begins with.
+    """
+
+    line: int
+    text: str
+    source: list[int]
+    prefix: list[int]
+
+
 class Translator:
     """Translates with one model or an ensemble, under the rules of one call.
 
-    max_length: the longest source in tokens; banned: texts whose tokens are not written; seed: of sampling.
+    max_length: the longest source in tokens; banned: words or phrases that are not written; seed: of sampling.
     """
 
     def __init__(
@@ -73,13 +91,12 @@ class Translator:
         self.decoder: Decoder[Any] = models[0] if len(models) == 1 else Ensemble(models)
         self.device = next(models[0].parameters()).device
         own_limits = [getattr(model, "max_length", None) for model in models]
-        self.model_limit = min((limit for limit in own_limits if limit), default=sys.maxsize)
-        self.source_limit = min(self.model_limit, max_length) - 1  # the end token needs a place too
+        # The start or the end token needs a place too.
+        self.model_limit = min((limit for limit in own_limits if limit), default=sys.maxsize) - 1
+        self.source_limit = min(self.model_limit, max_length)
         target = vocabulary.target
         # What no training target holds must not be written either.
-        self.rules: list[Rule] = [
-            Banned((target.pad_id, target.start_id, *(id for text in banned for id in target.encode(text))))
-        ]
+        self.rules: list[Rule] = [Banned((target.pad_id, target.start_id)), *banning(banned, target)]
         self.seed = seed
 
     def translate(
@@ -93,38 +110,43 @@ class Translator:
         """Translate lines, whatever their number and length; in order.
 
         A line too long for the model is cut into sentences, which are translated and joined. An empty line stays empty.
-        prefixes: the beginning of each translation, empty where it is free.
+        prefixes: the beginning of each translation, empty where it is free. Limits of length count from its end.
         """
         if prefixes and len(prefixes) != len(texts):
             raise UsageError(
                 f"There are {len(texts):,} lines and {len(prefixes):,} beginnings for their translations.",
                 "Give one for each line, empty where the translation is free.",
             )
-        parts = [self._fitting(text) for text in texts]
-        lines = [part for own in parts for part in own]
-        # Of a line in several parts, only the first has the beginning.
-        begun = [
-            self.vocabulary.target.encode(prefix if n == 0 else "")
-            for prefix, own in zip(prefixes, parts, strict=False)
-            for n in range(len(own))
-        ]
-        sources = [[*ids, self.vocabulary.source.end_id] for ids in self.vocabulary.source.encode_batch(lines)]
+        parts = self._parts(texts, prefixes)
         with torch.inference_mode():
-            decoded = run_in_batches(
-                [len(ids) for ids in sources],
-                lambda numbers: self._decode(numbers, sources, begun),
+            found = run_in_batches(
+                [len(part.source) for part in parts],
+                lambda numbers: self._translate([parts[number] for number in numbers], numbers, align=align),
                 batch_size=self.decoding.batch_size,
                 progress=progress,
             )
-            found = [
-                self._candidates(line, ids, one, align=align)
-                for line, ids, one in zip(lines, sources, decoded, strict=True)
-            ]
-        results, taken = [], 0
-        for text, own in zip(texts, parts, strict=True):
-            results.append(_joined(text, own, found[taken : taken + len(own)]))
-            taken += len(own)
-        return results
+        numbers_of: list[list[int]] = [[] for _ in texts]
+        for number, part in enumerate(parts):
+            numbers_of[part.line].append(number)
+        return [
+            _joined(text, [parts[number].text for number in own], [found[number] for number in own])
+            for text, own in zip(texts, numbers_of, strict=True)
+        ]
+
+    def _parts(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Part]:
+        """Cut lines to fit and encode them. Of a line in several parts, only the first has the beginning."""
+        begun = [self._beginning(line, prefix) for line, prefix in enumerate(prefixes)]
+        cut = [(line, n, part) for line, text in enumerate(texts) for n, part in enumerate(self._fitting(text))]
+        sources = self.vocabulary.source.encode_batch([text for _, _, text in cut])
+        return [
+            _Part(
+                line=line,
+                text=text,
+                source=[*ids, self.vocabulary.source.end_id],
+                prefix=begun[line] if begun and n == 0 else [],
+            )
+            for (line, n, text), ids in zip(cut, sources, strict=True)
+        ]
 
     def _fitting(self, text: str) -> list[str]:
         """The parts of a line that the model can take: none for an empty one."""
@@ -132,67 +154,117 @@ class Translator:
             return []
         return split_to_fit(text, lambda part: len(self.vocabulary.source.encode(part)) <= self.source_limit)
 
-    def _decode(self, numbers: list[int], all_sources: list[list[int]], prefixes: list[list[int]]) -> list[Decoded]:
-        """Decode the encoded lines of these numbers, by which sampling is seeded."""
-        sources = [all_sources[number] for number in numbers]
-        lengths = torch.tensor([len(ids) for ids in sources], device=self.device)
-        width, pad = max(map(len, sources)), self.vocabulary.source.pad_id
-        ids = torch.tensor([ids + [pad] * (width - len(ids)) for ids in sources], device=self.device)
+    def _beginning(self, line: int, prefix: str) -> list[int]:
+        """Encode what a translation must begin with; the end token at least must have a place behind it."""
+        ids = self.vocabulary.target.encode(prefix) if prefix else []
+        longest = self.model_limit - 1
+        if len(ids) > longest:
+            raise UsageError(
+                f"With the model's positions a beginning has at most {longest:,} tokens,"
+                f" but that of line {line + 1:,} has {len(ids):,}.",
+                "Shorten it.",
+            )
+        return ids
+
+    def _translate(self, parts: list[_Part], numbers: list[int], *, align: bool) -> list[tuple[Candidate, ...]]:
+        """Translate a batch of parts; sampling is seeded by their numbers."""
+        decoded = self._decode(parts, numbers)
+        links = self._align(parts, decoded) if align else None
+        return [
+            tuple(
+                self._candidate(hypothesis, links[place][rank] if links else ())
+                for rank, hypothesis in enumerate(one.hypotheses)
+            )
+            for place, one in enumerate(decoded)
+        ]
+
+    def _decode(self, parts: list[_Part], numbers: list[int]) -> list[Decoded]:
+        ids, lengths = _padded([part.source for part in parts], self.vocabulary.source.pad_id, self.device)
         inputs: Any = (ids, lengths) if len(self.models) == 1 else [(ids, lengths)] * len(self.models)
         limits = torch.full_like(lengths, self.decoding.max_length) if self.decoding.max_length else lengths * 2 + 10
-        begun: list[Rule] = [ForcedPrefix([prefixes[number] for number in numbers])] if prefixes else []
-        return decode(
-            self.decoder,
-            self.decoder.start(inputs),
-            self.decoding,
-            start_id=self.vocabulary.target.start_id,
-            end_id=self.vocabulary.target.end_id,
-            limits=limits.clamp(max=self.model_limit),
-            rules=[*begun, *self.rules],
-            seed=self.seed,
-            keys=numbers,
-        )
-
-    def _candidates(self, line: str, source: list[int], decoded: Decoded, *, align: bool) -> tuple[Candidate, ...]:
-        target = self.vocabulary.target
-        return tuple(
-            Candidate(
-                text=target.decode(one.ids),
-                score=one.score,
-                tokens=tuple(target.piece_text(id) for id in one.ids),
-                log_probs=one.log_probs,
-                alignment=tuple(self._align(line, source, one)) if align else (),
+        prefixes = [part.prefix for part in parts]
+        limits += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
+        begun: list[Rule] = [ForcedPrefix(prefixes)] if any(prefixes) else []
+        try:
+            return decode(
+                self.decoder,
+                self.decoder.start(inputs),
+                self.decoding,
+                start_id=self.vocabulary.target.start_id,
+                end_id=self.vocabulary.target.end_id,
+                limits=limits.clamp(max=self.model_limit),
+                rules=[*self.rules, *begun],
+                seed=self.seed,
+                keys=numbers,
             )
-            for one in decoded.hypotheses
+        except DeadEndError as error:
+            part = parts[error.sentence]
+            name = f"The line '{excerpt(part.text)}'"
+            raise DeadEndError(sentence=part.line, position=error.position, name=name) from None
+
+    def _candidate(self, hypothesis: Hypothesis, alignment: tuple[Link, ...]) -> Candidate:
+        target = self.vocabulary.target
+        return Candidate(
+            text=target.decode(hypothesis.ids),
+            score=hypothesis.score,
+            tokens=tuple(target.piece_text(id) for id in hypothesis.ids),
+            log_probs=hypothesis.log_probs,
+            alignment=alignment,
         )
 
-    def _align(self, line: str, source: list[int], hypothesis: Hypothesis) -> list[Link]:
-        """Which source word each target word was read from, by the first model."""
-        if not hypothesis.ids:
+    def _align(self, parts: list[_Part], decoded: list[Decoded]) -> list[list[tuple[Link, ...]]]:
+        """Find for each hypothesis which source word its words were read from, by the first model.
+
+        The best of all parts are read together, then the second best: so no batch is larger than that of the search.
+        """
+        links: list[list[tuple[Link, ...]]] = [[] for _ in parts]
+        for rank in range(max(len(one.hypotheses) for one in decoded)):
+            having = [number for number, one in enumerate(decoded) if rank < len(one.hypotheses)]
+            outputs = [decoded[number].hypotheses[rank].ids for number in having]
+            sources = [parts[number].source for number in having]
+            weights = cross_attentions(self.models[0], self.vocabulary, sources, outputs)
+            for number, ids, own in zip(having, outputs, weights, strict=True):
+                links[number].append(tuple(self._links(parts[number].text, ids, own)))
+        return links
+
+    def _links(self, text: str, ids: Sequence[int], weights: Weights) -> list[Link]:
+        if not ids:
             return []
-        weights = cross_attention(self.models[0], self.vocabulary, source, hypothesis.ids)
         return align_words(
-            weights[: len(hypothesis.ids)],
-            source_words=[*self.vocabulary.source.words(line), None],
-            target_words=_words_of_ids(self.vocabulary.target, hypothesis.ids),
+            weights[: len(ids)],
+            source_words=[*self.vocabulary.source.words(text), None],
+            target_words=_words_of_ids(self.vocabulary.target, ids),
         )
 
 
-def cross_attention(
-    model: Any, vocabulary: Vocabulary, source: Sequence[int], target: Sequence[int]
-) -> np.ndarray[Any, Any]:
-    """The weights (T, S) of the model's cross-attention over the source while it writes the target and its end.
+def cross_attention(model: Any, vocabulary: Vocabulary, source: Sequence[int], target: Sequence[int]) -> Weights:
+    """The weights (T, S) of one pair; see `cross_attentions`."""
+    return cross_attentions(model, vocabulary, [source], [target])[0]
+
+
+def cross_attentions(
+    model: Any, vocabulary: Vocabulary, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[Weights]:
+    """The weights (T, S) of the model's cross-attention over each source while it writes the target and its end.
 
     Averaged over the heads of the layer that the model names: the one before the last shows alignment best
     (Garg et al. 2019, "Jointly Learning to Align and Translate").
     """
     device = next(model.parameters()).device
-    ids = torch.tensor([list(source)], device=device)
-    read = torch.tensor([[vocabulary.target.start_id, *target]], device=device)
+    source, source_lengths = _padded(sources, vocabulary.source.pad_id, device)
+    begun = [[vocabulary.target.start_id, *ids] for ids in targets]
+    target, _ = _padded(begun, vocabulary.target.pad_id, device)
     with recording(model, model.alignment_tap) as record, torch.inference_mode():
-        model.states(ids, torch.tensor([ids.shape[1]], device=device), read)
-    weights: np.ndarray[Any, Any] = record[model.alignment_tap][0].mean(0).float().cpu().numpy()
-    return weights
+        model.states(source, source_lengths, target)
+    weights = record[model.alignment_tap].mean(1).float().cpu().numpy()  # (B, T, S)
+    return [own[: len(rows), : len(columns)] for own, rows, columns in zip(weights, begun, sources, strict=True)]
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return ids (B, T), padded behind, and their lengths (B,)."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
+    return ids, torch.tensor([len(row) for row in rows], device=device)
 
 
 def _joined(text: str, parts: list[str], found: list[tuple[Candidate, ...]]) -> Translation:

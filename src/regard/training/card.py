@@ -7,9 +7,15 @@ from regard.config import RunConfig
 
 
 def model_card(
-    name: str, config: RunConfig, *, facts: Sequence[tuple[str, str]], best: Mapping[str, Any], n_parameters: int
+    name: str,
+    config: RunConfig,
+    *,
+    facts: Sequence[tuple[str, str]],
+    best: Mapping[str, Any],
+    average: Mapping[str, Any],
+    n_parameters: int,
 ) -> str:
-    """Return the card's Markdown."""
+    """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none."""
     lines = [
         f"# {name}",
         "",
@@ -23,8 +29,8 @@ def model_card(
         "",
         "## Scores on the validation data",
         "",
-        *(f"- {key}: {value:.4g}" for key, value in best.items() if key != "step"),
-        *([f"- at step {best['step']:,}"] if "step" in best else ["- none yet"]),
+        *([f"- the average of the last checkpoints, which `{name}` means: {_listed(average)}"] if average else []),
+        f"- the best single checkpoint, step {best['step']:,}: {_listed(best)}" if best else "- none yet",
         "",
         "## Use",
         "",
@@ -34,3 +40,7 @@ def model_card(
         "",
     ]
     return "\n".join(lines)
+
+
+def _listed(scores: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value:.4g}" for key, value in scores.items() if key != "step" and value is not None)

@@ -23,7 +23,7 @@ class Report:
     seconds_a_step: float
     checkpoint_bytes: int
     step: int  # where the run goes on from
-    seconds: float  # how long its updates have taken so far
+    seconds: float  # how long it has trained so far
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +36,12 @@ class Updated:
 
 @dataclass(frozen=True, kw_only=True)
 class Validated:
-    """The model was scored; `best` if its loss is the lowest so far."""
+    """The model was scored; `best` if its loss is the lowest so far. At the end, perhaps, the averaged weights were."""
 
     step: int
     validation: Validation
     best: bool
+    averaged: tuple[int, ...] = ()  # the steps whose weights were averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +61,13 @@ class Noted:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The run has ended: why, where its best checkpoint stands, and the scores of that validation."""
+    """The run has ended: why, and the step, loss and scores of its best validation and of its average, if there is one."""
 
     reason: str
     step: int
     seconds: float
     best: Mapping[str, float]
+    average: Mapping[str, float]
     signal: int = 0  # the signal that ended it, if one did
 
 

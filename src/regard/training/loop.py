@@ -71,7 +71,8 @@ def updates(learner: Learner, place: Place) -> Iterator[Update]:
     """Yield one update after another from `place` on, without end; `place` moves along, to be saved by the caller."""
     while True:
         order = learner.examples.order(place.epoch)
-        while place.batches < len(order):
+        ended = False
+        while not ended:
             group = order[place.batches : place.batches + learner.config.accumulate]
             place.step += 1
             place.batches += len(group)
@@ -79,8 +80,6 @@ def updates(learner: Learner, place: Place) -> Iterator[Update]:
             if ended:
                 place.epoch, place.batches = place.epoch + 1, 0
             yield _update(learner, place, group, epoch=epoch, epoch_ended=ended)
-            if ended:
-                break
 
 
 def gradients(learner: Learner, group: Sequence[Indices], *, step: int) -> tuple[float, float]:

@@ -5,18 +5,19 @@ What then happens is in `session.py`. Prints nothing.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
 from regard import runtime
-from regard.config import RunConfig, read, to_toml
+from regard.config import RunConfig, override, read, to_toml
 from regard.data.checks import content_hash
 from regard.errors import ConfigError, DataError, RunError, UsageError
 from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import checkpoints, metrics, names, selection
-from regard.runs.disk import write_atomically
+from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
@@ -61,7 +62,8 @@ def train(
             return
         # Only now, so that files that cannot be used leave no folder behind.
         with locked(RunFolder.create(path)):
-            prepared.task.save(run.vocabulary)
+            with disk_errors(run.path, needed=0):
+                prepared.task.save(run.vocabulary)
             run.write_task({"task": config.task, "files": dict(prepared.hashes)})
             # The config comes last: with it the folder is a run.
             write_atomically(run.config_file, to_toml(config).encode())
@@ -72,20 +74,23 @@ def resume(
     path: Path | str,
     *,
     model: nn.Module | None = None,
-    steps: int | None = None,
+    settings: Mapping[str, Any] | None = None,
     progress: Progress = lambda what, done: None,
 ) -> Iterator[Event]:
     """Go on with a run from its last whole checkpoint, to the same bytes as if it had never stopped.
 
-    `steps` moves the end of the run; everything else stays as the run folder has it.
+    `settings` are changed for good, such as {"training.steps": 8000}; what data and model are cannot be.
     """
     run = RunFolder.open(path)
     config = read(run.config_file)
-    if steps is not None:
-        config = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
+    changed = override(config, settings or {}, origin="regard resume")
+    for table in ("task", "seed", "data", "tokenizer", "model"):
+        if getattr(changed, table) != getattr(config, table):
+            raise UsageError(f"A run that has begun keeps its {table}.", "Train a new run with other settings.")
+    config = changed
     check(config)
-    done = max(names.find(run), default=0)
-    if steps is not None and steps < done:
+    steps, done = config.training.steps, max(names.find(run), default=0)
+    if settings and 0 < steps < done:
         raise UsageError(f"{run} has made {done:,} updates already, more than {steps:,}.", "Give a larger --steps.")
     with locked(run), runtime.denormals_as_zero():
         checkpoints.clean(run)
@@ -97,15 +102,15 @@ def resume(
             model = rebuild(run, config)
         prepared.task.initialise(model)
         session = Session(run, config, prepared, model.to(machine.device), machine)
-        if steps is not None:
-            write_atomically(run.config_file, to_toml(config).encode())
         if names.find(run):
             checkpoint, notes = selection.newest_good(run)
             for note in notes:
                 yield Noted(text=note)
             session.restore(checkpoint)
         else:
-            metrics.cut(run, step=0)  # killed before its first save, the run begins anew
+            metrics.cut(run, step=0, validated=False)  # killed before its first save, the run begins anew
+        if settings:
+            write_atomically(run.config_file, to_toml(config).encode())
         yield from session.go()
 
 

@@ -14,17 +14,22 @@ def inverse_sqrt(step: int, *, warmup: int, total: int) -> float:
 
 
 def cosine(step: int, *, warmup: int, total: int) -> float:
-    """Rise in a line to 1 at `warmup`, then fall along half a cosine to 0 at `total`."""
+    """Rise in a line to 1 at `warmup`, then fall along half a cosine, to 0 just after `total`."""
     if step < warmup:
         return step / warmup
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, total - warmup))))
+    return 0.5 * (1 + math.cos(math.pi * _fallen(step, warmup, total)))
 
 
 def linear(step: int, *, warmup: int, total: int) -> float:
-    """Rise in a line to 1 at `warmup`, then fall in a line to 0 at `total`."""
+    """Rise in a line to 1 at `warmup`, then fall in a line, to 0 just after `total`."""
     if step < warmup:
         return step / warmup
-    return max(0.0, 1 - (step - warmup) / max(1, total - warmup))
+    return 1 - _fallen(step, warmup, total)
+
+
+def _fallen(step: int, warmup: int, total: int) -> float:
+    """The share of the way from `warmup` to the end. The end is one step later than `total`: the last update counts."""
+    return min(1.0, (step - warmup) / max(1, total + 1 - warmup))
 
 
 def constant(step: int, *, warmup: int, total: int) -> float:

@@ -8,12 +8,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, ConfigError
 from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
@@ -24,10 +23,12 @@ from regard.tasks.task import Prepared, Validation
 from regard.training.averages import MovingAverage
 from regard.training.card import model_card
 from regard.training.ending import reason_to_end
-from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
+from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.loop import Learner, Place, Update, gradients, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import Wish, stop_wishes
+
+SIGNAL = "stopped by a signal"
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Standing:
 
     place: Place = field(default_factory=Place)
     seconds: float = 0.0
+    order: dict[str, int] = field(default_factory=dict)  # the settings on which the order of examples depends
     best: dict[str, Any] = field(default_factory=dict)  # step, loss and scores of the best validation
     validation: dict[str, Any] | None = None  # of this very step
     validated: list[int] = field(default_factory=list)  # the steps of all validations
@@ -58,7 +60,8 @@ class Session:
         self.run = run
         self.config = config
         self.prepared = prepared
-        self.standing = Standing()
+        self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
+        self.standing = Standing(order=_order_settings(config))
         self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
         self.learner = Learner(
             model=model,
@@ -74,9 +77,8 @@ class Session:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take up where a checkpoint was written."""
-        threads = checkpoint.facts.get("threads")
-        if threads:
-            torch.set_num_threads(threads)
+        standing = Standing.from_json(checkpoints.load_state(checkpoint))
+        self._refuse_another_order(standing)
         try:
             self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
         except RuntimeError as error:
@@ -87,9 +89,9 @@ class Session:
         self.learner.optimizer.restore(checkpoints.load_optimizer(checkpoint))
         if self.learner.average is not None:
             self.learner.average.restore(checkpoints.load_weights(checkpoint, which="ema"))
-        self.standing = Standing.from_json(checkpoints.load_state(checkpoint))
+        self.standing = dataclasses.replace(standing, order=self.standing.order)
         selection.drop_after(self.run, step=checkpoint.step)
-        metrics.cut(self.run, step=checkpoint.step)
+        metrics.cut(self.run, step=checkpoint.step, validated=standing.validation is not None)
 
     def report(self) -> Report:
         """Say what is known before the next step, the time of a step measured."""
@@ -100,7 +102,7 @@ class Session:
             run=self.run.path,
             config=self.config,
             machine=self.learner.machine,
-            facts=self.prepared.facts,
+            facts=(*self.prepared.facts, *self._warnings()),
             n_parameters=n_parameters,
             total_steps=self.learner.total,
             seconds_a_step=self._time_a_step(),
@@ -113,19 +115,24 @@ class Session:
         """Train to the end, or to a signal."""
         yield self.report()
         with Metrics(self.run) as log, stop_wishes() as wish:
-            reason = self._reason_to_stop(wish)
-            if self._validation_is_missing(reason) and not wish.signal:
+            reason = self._reason_to_stop(wish.signal)
+            if self._validation_is_missing(reason) and reason != SIGNAL:
                 yield from self._validate(log)
                 yield self._save(log)
-                reason = self._reason_to_stop(wish)
+                reason = self._reason_to_stop(wish.signal)
             if not reason:
                 reason = yield from self._train(log, wish)
-            if not wish.signal:
+            if reason != SIGNAL:
                 yield from self._average(log)
         self._write_card()
         standing = self.standing
         yield Finished(
-            reason=reason, step=standing.place.step, seconds=standing.seconds, best=standing.best, signal=wish.signal
+            reason=reason,
+            step=standing.place.step,
+            seconds=standing.seconds,
+            best=standing.best,
+            average=self.average,
+            signal=wish.signal if reason == SIGNAL else 0,
         )
 
     def _train(self, log: Metrics, wish: Wish) -> Generator[Event, None, str]:
@@ -137,11 +144,11 @@ class Session:
             self.standing.seconds += update.seconds
             log.append({"kind": "train", **_record(update)})
             yield Updated(update=update, total_steps=self.learner.total)
-            reason = self._reason_to_stop(wish)
-            validate = not wish.signal and (self._validation_is_due() or bool(reason))
+            reason = self._reason_to_stop(wish.signal)
+            validate = reason != SIGNAL and (self._validation_is_due() or bool(reason))
             if validate:
                 yield from self._validate(log)
-                reason = reason or self._reason_to_stop(wish)  # its loss may end the patience
+                reason = reason or self._reason_to_stop(wish.signal)  # its loss may end the patience
             if validate or reason or self._save_is_due(time.monotonic() - saved):
                 yield self._save(log)
                 saved = time.monotonic()
@@ -171,9 +178,10 @@ class Session:
         by_time = training.save_every_minutes and seconds >= 60 * training.save_every_minutes
         return bool(by_steps or by_time)
 
-    def _reason_to_stop(self, wish: Wish) -> str:
-        if wish.signal:
-            return "stopped by a signal"
+    def _reason_to_stop(self, signal: int) -> str:
+        """Say why to stop now, if at all. A signal may come at any instant: who decides by it asks once and keeps it."""
+        if signal:
+            return SIGNAL
         standing = self.standing
         return reason_to_end(
             self.config.training,
@@ -184,16 +192,17 @@ class Session:
         )
 
     def _validate(self, log: Metrics) -> Iterator[Event]:
-        standing = self.standing
+        standing, began = self.standing, time.monotonic()
         with self.learner.average.in_place() if self.learner.average is not None else nullcontext():
             validation = self._score()
-        record = {"step": standing.place.step, "loss": validation.loss, **validation.scores}
+        record = _scores(standing.place.step, validation)
         best = validation.loss < standing.best.get("loss", math.inf)
         standing.validation = record
         standing.validated.append(standing.place.step)
         standing.worse = 0 if best else standing.worse + 1
         if best:
             standing.best = record
+        standing.seconds += time.monotonic() - began
         log.append({"kind": "valid", "epoch": standing.place.epoch, **record})
         yield Validated(step=standing.place.step, validation=validation, best=best)
 
@@ -227,19 +236,16 @@ class Session:
         """At the end of a run, average the weights of its last validations and score the result."""
         wanted = self.standing.validated[-self.config.training.average :] if self.config.training.average else []
         steps = [step for step in wanted if step in names.find(self.run)]
-        scored = self._scored_average()
-        if scored or len(steps) < 2:
-            self.standing.best = scored or self.standing.best
+        self.average = self._scored_average()
+        if self.average or len(steps) < 2:
             return
         checkpoint = averaging.average(self.run, steps=steps)
         self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
         validation = self._score()
-        record = {"step": self.standing.place.step, "loss": validation.loss, **validation.scores}
-        log.append({"kind": "average", "steps": steps, **record})
+        self.average = _scores(self.standing.place.step, validation)
+        log.append({"kind": "average", "steps": steps, **self.average})
         best = validation.loss < self.standing.best.get("loss", math.inf)
-        self.standing.best = record  # the average is what the run's plain name means
-        yield Noted(text=f"The average of {len(steps)} checkpoints is in {checkpoint.path.name}.")
-        yield Validated(step=self.standing.place.step, validation=validation, best=best)
+        yield Validated(step=self.standing.place.step, validation=validation, best=best, averaged=tuple(steps))
 
     def _scored_average(self) -> dict[str, Any]:
         """The scores of this step's average, if an earlier process lived until they were written down."""
@@ -255,9 +261,27 @@ class Session:
             self.config,
             facts=self.prepared.facts,
             best=self.standing.best,
+            average=self.average,
             n_parameters=n_parameters,
         )
         write_atomically(self.run.card_file, card.encode())
+
+    def _warnings(self) -> list[tuple[str, str]]:
+        """What a user should know of the settings before the first step."""
+        total, warmup = self.learner.total, self.config.training.warmup
+        if not total or warmup < total:
+            return []
+        return [("note", f"the warm-up of {warmup:,} updates is no shorter than the run: the rate never falls")]
+
+    def _refuse_another_order(self, standing: Standing) -> None:
+        """The examples of an epoch come in an order that must not change in its middle."""
+        for key, now in self.standing.order.items():
+            before = standing.order.get(key, now)
+            if now != before:
+                raise ConfigError(
+                    f"{self.run} was trained with {key} = {before} so far, and its config now has {now}.",
+                    f"Put it back in {self.run.config_file}, or train a new run.",
+                )
 
     def _time_a_step(self) -> float:
         """Time the gradients of two updates that are thrown away; the first one warms up."""
@@ -273,6 +297,21 @@ class Session:
         for buffer, before in zip(self.learner.model.buffers(), kept, strict=True):
             buffer.copy_(before)
         return seconds
+
+
+def _order_settings(config: RunConfig) -> dict[str, int]:
+    training = config.training
+    return {
+        "seed": config.seed,
+        "training.batch_tokens": training.batch_tokens,
+        "training.accumulate": training.accumulate,
+    }
+
+
+def _scores(step: int, validation: Validation) -> dict[str, Any]:
+    """What is written down of a validation; a score that is no number, as an infinite perplexity, says nothing."""
+    scores = {name: value for name, value in validation.scores.items() if math.isfinite(value)}
+    return {"step": step, "loss": validation.loss, **scores}
 
 
 def _record(update: Update) -> dict[str, Any]:

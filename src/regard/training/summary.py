@@ -34,7 +34,7 @@ class RunSummary:
     checkpoints: tuple[CheckpointSummary, ...]  # the steps in order, then averages
     step: int
     epoch: int
-    seconds: float  # how long its updates took
+    seconds: float  # how long it was trained
     best: Mapping[str, float]  # step, loss and scores of the best validation
     average: Mapping[str, float]  # scores of the average that was made at the run's end, if one was
     n_parameters: int | None  # None before the first checkpoint
@@ -59,8 +59,9 @@ def summarise(run: RunFolder) -> RunSummary:
     place = newest.get("place", {})
     step, epoch = place.get("step", 0), place.get("epoch", 0)
     seconds, worse = newest.get("seconds", 0.0), newest.get("worse", 0)
-    listed = [_checkpoint(path, step, states[step].get("validation") or {}) for step, path in steps.items()]
-    listed += [_checkpoint(path, step, {}) for step, path in averages.items()]
+    found = [_checkpoint(path, step, states[step].get("validation") or {}) for step, path in steps.items()]
+    found += [_checkpoint(path, step, {}) for step, path in averages.items()]
+    listed = [checkpoint for checkpoint in found if checkpoint is not None]
     files = [*steps.values(), *averages.values()]
     return RunSummary(
         path=run.path,
@@ -98,8 +99,12 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def _checkpoint(path: Path, step: int, scores: Mapping[str, float]) -> CheckpointSummary:
-    n_bytes = sum(file.stat().st_size for file in path.iterdir())
+def _checkpoint(path: Path, step: int, scores: Mapping[str, float]) -> CheckpointSummary | None:
+    """Look at one checkpoint; None if whoever trains the run has just deleted it."""
+    try:
+        n_bytes = sum(file.stat().st_size for file in path.iterdir())
+    except FileNotFoundError:
+        return None
     return CheckpointSummary(name=path.name, step=step, n_bytes=n_bytes, scores=scores)
 
 
