@@ -74,7 +74,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], t
         "training.label_smoothing": 0.0,
         "training.steps": 120,
         "training.validate_every": 40,
-        "training.average": 2,
+        "training.average": 3,
         "training.ema": 0.9,
     }
     regard.train("translate", train=corpus, run=path, settings=settings)

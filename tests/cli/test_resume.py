@@ -33,7 +33,7 @@ def test_json_begins_with_where_the_run_stands(command: Any, own_run: Path) -> N
         "finished",
     ]
     assert (events[0]["run"], events[0]["step"], events[0]["total_steps"]) == (str(own_run), 120, 121)
-    assert (events[2]["averaged"], events[4]["averaged"]) == ([], [120, 121])
+    assert (events[2]["averaged"], events[4]["averaged"]) == ([], [80, 120, 121])
     assert events[5]["average"]["loss"] == events[4]["scores"]["loss"]
 
 

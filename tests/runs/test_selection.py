@@ -65,6 +65,17 @@ def test_an_average_that_was_trained_beyond_is_no_longer_meant(run: RunFolder, s
     assert chosen(run, "@average") == "average-00000100"
 
 
+def test_an_average_that_was_scored_worse_than_the_best_is_meant_by_its_word_only(run: RunFolder, save: Save) -> None:
+    save(100, loss=2.0)
+    save(200, loss=2.5)
+    weights = {"a": torch.ones(1)}
+    for loss, meant in ((2.1, "step-00000100"), (2.0, "average-00000200")):
+        state = {"validation": {"loss": loss}}
+        checkpoints.write(run, step=200, model=weights, facts={}, state=state, kind="average")
+        assert chosen(run) == meant
+        assert chosen(run, "@average") == "average-00000200"
+
+
 def test_the_earlier_is_best_where_two_are_equal(run: RunFolder, save: Save) -> None:
     for step, loss in [(100, 1.5), (200, 1.0), (300, 1.0), (400, float("nan")), (500, float("inf"))]:
         save(step, loss=loss)

@@ -59,7 +59,7 @@ def test_batched_is_one_by_one_in_order(run: Run, decoding: DecodingConfig) -> N
 def test_the_model_has_learnt_something(run: Run) -> None:
     sources, targets = (Path(file).read_text().splitlines()[:30] for file in run.config.data.train)
     bleu, *_ = run.task.score(texts(run.translate(sources, decoding=BEAM)), targets)
-    assert bleu.value > 20
+    assert bleu.value > 10
 
 
 def test_an_empty_line_stays_empty(run: Run) -> None:

@@ -1,5 +1,6 @@
 """`regard average`: the mean of several checkpoints' weights."""
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -20,7 +21,8 @@ def average(
 ) -> None:
     """Average the weights of several checkpoints of a run, which often translates better than any of them.
 
-    From then on the run's plain name means the average; RUN@best and RUN@last are what they were.
+    RUN@average means it then, and so does the run's plain name, if no checkpoint is newer; RUN@best and RUN@last are
+    what they were.
     """
     if (last is None) == (not steps):
         raise UsageError(
@@ -30,11 +32,14 @@ def average(
     RunFolder.open(run)
     with busy("averaging"):
         from regard import api
+        from regard.runs.selection import candidates
 
         checkpoint = api.average(run, last=last, steps=chosen)
+        is_plain = candidates(RunFolder(Path(run)), None)[0] == checkpoint.path
     averaged = checkpoint.facts["averaged"]
     if json:
         print_json({"run": run, "checkpoint": str(checkpoint.path), "steps": averaged})
         return
-    tell(f"The average of the steps {', '.join(map(str, averaged))}; {run} and {run}@average mean it now:")
+    meant = f"{run} and {run}@average mean" if is_plain else f"{run}@average means"
+    tell(f"The average of the steps {', '.join(map(str, averaged))}; {meant} it now:")
     print_lines([str(checkpoint.path)])

@@ -22,6 +22,7 @@ from regard.cli.terminal import (
 )
 from regard.config import to_tables
 from regard.runs.folder import Reference, RunFolder
+from regard.runs.names import prefers_average
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
 
 SCORES = (("loss", "loss", 3), ("perplexity", "perplexity", 2), ("bleu", "BLEU", 1), ("chrf", "chrF", 1))
@@ -66,7 +67,8 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         facts.append(("best", f"step {summary.best['step']:,}: {_scores(summary.best)}"))
     if summary.average:
         # An average that the run has been trained beyond is meant by @average only.
-        meant = f"; {summary.path} means it" if summary.average["step"] >= summary.step else ""
+        is_meant = summary.average["step"] >= summary.step and prefers_average(summary.average, summary.best)
+        meant = f"; {summary.path} means it" if is_meant else ""
         facts.append(("average", f"{_scores(summary.average)}{meant}"))
     return facts
 

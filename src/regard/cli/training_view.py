@@ -27,6 +27,7 @@ from regard.cli.training_report import report_rows
 from regard.config import TrainingConfig, to_tables
 from regard.errors import MissingExtraError
 from regard.evaluation.scores import LABELS
+from regard.runs.names import prefers_average
 from regard.tasks.task import Validation
 from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
@@ -159,7 +160,8 @@ class PeopleView:
         if event.best:
             tell(f"Best validation at step {event.best['step']:,}: {scores_text(event.best)}", style="bold")
         if event.average:
-            tell(f"Average of checkpoints, which {run} means now: {scores_text(event.average)}", style="bold")
+            meant = f", which {run} means now" if prefers_average(event.average, event.best) else ""
+            tell(f"Average of checkpoints{meant}: {scores_text(event.average)}", style="bold")
         if not self.advise:
             return
         for sample in self.last.samples if self.last else ():

@@ -4,7 +4,7 @@ Vaswani et al. 2017, "Attention Is All You Need", section 6.1: the last 5 (base)
 Weights only: an average cannot be resumed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -19,12 +19,16 @@ from regard.runs.names import MODEL, find
 from regard.runs.selection import of_step
 from regard.runs.tensors import read_tied
 
+Score = Callable[[Mapping[str, Tensor]], Mapping[str, Any]]
 
-def average(run: RunFolder, *, last: int | None = None, steps: Sequence[int] | None = None) -> Checkpoint:
+
+def average(
+    run: RunFolder, *, last: int | None = None, steps: Sequence[int] | None = None, score: Score | None = None
+) -> Checkpoint:
     """Average the `last` so many checkpoints, or those of `steps`, and write `checkpoints/average-<newest step>`.
 
-    The sum runs in float64, one tensor at a time: memory holds the result and little more. Only for the holder of the
-    run's lock.
+    The sum runs in float64, one tensor at a time: memory holds the result and little more. `score` turns the weights into
+    the scores of a validation, which are kept beside them. Only for the holder of the run's lock.
     """
     if (last is None) == (steps is None):
         raise UsageError(
@@ -35,7 +39,9 @@ def average(run: RunFolder, *, last: int | None = None, steps: Sequence[int] | N
         raise UsageError("An average needs at least one step, and none is given.", "Name the steps to average.")
     sources = [verify(of_step(run, step)) for step in chosen]
     facts = {**sources[-1].facts, "averaged": chosen}
-    return write(run, step=chosen[-1], model=mean_weights(sources), facts=facts, kind="average")
+    weights = mean_weights(sources)
+    state = None if score is None else {"validation": score(weights)}
+    return write(run, step=chosen[-1], model=weights, facts=facts, state=state, kind="average")
 
 
 def newest(run: RunFolder, count: int) -> list[int]:

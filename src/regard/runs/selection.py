@@ -12,7 +12,7 @@ from regard.errors import CheckpointError
 from regard.runs.checkpoints import Checkpoint, verify
 from regard.runs.disk import discard
 from regard.runs.folder import Reference, RunFolder, Word
-from regard.runs.names import STATE, find
+from regard.runs.names import STATE, find, prefers_average
 
 
 def select(reference: Reference) -> tuple[Checkpoint, list[str]]:
@@ -31,11 +31,15 @@ def newest_good(run: RunFolder) -> tuple[Checkpoint, list[str]]:
 def candidates(run: RunFolder, word: Word | None) -> list[Path]:
     """Return the folders that a word may mean, the likeliest first; None stands for average, else best, else last.
 
-    An average that the run has been trained beyond is meant only by its own word.
+    An average that the run has been trained beyond, or that was scored worse than the best, is meant only by its own word.
     """
     steps, averaged = find(run), find(run, kind="average")
     averages = list(averaged.values())[::-1]
-    current = [path for step, path in averaged.items() if step >= max(steps, default=0)]
+    lowest = next((_scored(steps[step]) for step in by_validation(steps)), {})
+    newest_step = max(steps, default=0)
+    current = [
+        path for step, path in averaged.items() if step >= newest_step and prefers_average(_scored(path), lowest)
+    ]
     # One whose state is no JSON may have been the best: it is looked at first, so that its damage is told.
     best = [path for path in steps.values() if validation_loss(path) is None]
     best += [steps[step] for step in by_validation(steps)]
@@ -52,6 +56,11 @@ def candidates(run: RunFolder, word: Word | None) -> list[Path]:
     if word == "last" and not newest:
         raise CheckpointError(f"{run} has no checkpoint but an average.", f"Use it: {run}@average")
     return {"average": averages, "best": best, "last": newest}[word]
+
+
+def _scored(path: Path) -> dict[str, float]:
+    loss = validation_loss(path)
+    return {} if loss is None or loss == math.inf else {"loss": loss}
 
 
 def first_whole(run: RunFolder, paths: Iterable[Path]) -> tuple[Checkpoint, list[str]]:

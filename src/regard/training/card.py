@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.config import RunConfig
+from regard.runs.names import prefers_average
 
 
 def model_card(
@@ -16,6 +17,7 @@ def model_card(
     n_parameters: int,
 ) -> str:
     """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none."""
+    meant = f", which `{name}` means" if prefers_average(average, best) else ""
     lines = [
         f"# {name}",
         "",
@@ -29,7 +31,7 @@ def model_card(
         "",
         "## Scores on the validation data",
         "",
-        *([f"- the average of the last checkpoints, which `{name}` means: {_listed(average)}"] if average else []),
+        *([f"- the average of the last checkpoints{meant}: {_listed(average)}"] if average else []),
         f"- the best single checkpoint, step {best['step']:,}: {_listed(best)}" if best else "- none yet",
         "",
         "## Use",

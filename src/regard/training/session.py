@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from regard import runtime
 from regard.config import RunConfig
@@ -239,13 +239,18 @@ class Session:
         self.average = self._scored_average()
         if self.average or len(steps) < 2:
             return
-        checkpoint = averaging.average(self.run, steps=steps)
-        self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
-        validation = self._score()
-        self.average = _scores(self.standing.place.step, validation)
+        validations: list[Validation] = []
+
+        def score(weights: Mapping[str, Tensor]) -> Mapping[str, Any]:
+            self.learner.model.load_state_dict(weights)
+            validations.append(self._score())
+            return _scores(self.standing.place.step, validations[0])
+
+        averaging.average(self.run, steps=steps, score=score)
+        self.average = _scores(self.standing.place.step, validations[0])
         log.append({"kind": "average", "steps": steps, **self.average})
-        best = validation.loss < self.standing.best.get("loss", math.inf)
-        yield Validated(step=self.standing.place.step, validation=validation, best=best, averaged=tuple(steps))
+        best = validations[0].loss < self.standing.best.get("loss", math.inf)
+        yield Validated(step=self.standing.place.step, validation=validations[0], best=best, averaged=tuple(steps))
 
     def _scored_average(self) -> dict[str, Any]:
         """The scores of this step's average, if an earlier process lived until they were written down."""
