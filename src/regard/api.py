@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -272,7 +273,7 @@ def compare(
     for one in runs:
         name = str(one.reference)
         began = time.perf_counter()
-        outputs = one.translate(sources, decoding=decoding, progress=lambda done, name=name: progress(name, done))  # type: ignore[misc]
+        outputs = one.translate(sources, decoding=decoding, progress=partial(progress, name))
         seconds = time.perf_counter() - began
         hypotheses = [output.text for output in outputs]
         systems.append(System(name=name, hypotheses=hypotheses, parameters=one.n_parameters, seconds=seconds))

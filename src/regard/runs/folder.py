@@ -25,7 +25,7 @@ WORDS: tuple[Word, ...] = ("best", "last", "average")
 
 @dataclass(frozen=True)
 class Reference:
-    """A run and which of its checkpoints: a step, a word, or None for the default (average, else best, else last)."""
+    """A run and which of its checkpoints: a step, a word, or None for the default (see `selection.py`)."""
 
     path: Path
     selector: int | Word | None = None
