@@ -1,4 +1,4 @@
-"""The text that the benchmarks run on: Multi30k where it is, else as many sentences of the built-in corpus."""
+"""The text that the benchmarks run on: Multi30k and tinyshakespeare where they are, else the built-in corpus."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from regard.config import RunConfig, from_tables
 from regard.data.grammar import corpus
 
 MULTI30K = REPOSITORY.parent / "shared" / "data" / "multi30k"
+SHAKESPEARE = REPOSITORY.parent / "shared" / "data" / "tinyshakespeare" / "input.txt"
 SIZES = {"train": 29_000, "valid": 1_014, "test": 1_000}
 _STEMS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
@@ -36,6 +37,14 @@ def find_text(folder: Path) -> Text:
         tell(f"There is no Multi30k in {folder}: the built-in corpus takes its place.")
         name, files = "the built-in corpus", {part: _write_built_in(part, n) for part, n in SIZES.items()}
     return Text(name, *((pair[0], pair[1]) for pair in files.values()))
+
+
+def find_running_text(file: Path) -> str:
+    """Return a text file; where it is not, the English half of the built-in corpus, and say so."""
+    if file.exists():
+        return str(file)
+    tell(f"There is no {file}: the built-in corpus takes its place.")
+    return _write_built_in("train", SIZES["train"])[0]
 
 
 def run_config(text: Text, *, threads: int, **tables: dict[str, Any]) -> RunConfig:

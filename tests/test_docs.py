@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import regard
-from regard.config import DecodingConfig, RunConfig, from_tables
+from regard.config import TASK_DEFAULTS, DecodingConfig, RunConfig, from_tables
 from regard.parts.taps import listening
 
 ROOT = Path(__file__).parent.parent
@@ -27,12 +27,22 @@ def test_settings_of_a_table(name: str) -> None:
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     section = text.split(f"## [{name}]")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| `(.*?)` \| (.*) \|$", section, flags=re.MULTILINE)
-    documented = {key: (tomllib.loads(f"value = {default}")["value"], about) for key, default, about in rows}
+    documented = {
+        key: (tomllib.loads(f"value = {default}")["value"], about.replace("\\|", "|")) for key, default, about in rows
+    }
     expected = {
         field.name: (list(field.default) if isinstance(field.default, tuple) else field.default, field.metadata["help"])
         for field in dataclasses.fields(TABLES[name])
     }
     assert documented == expected
+
+
+def test_other_defaults_of_tasks() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    for task, tables in TASK_DEFAULTS.items():
+        [section] = re.findall(rf"The task `{task}` has other defaults: (.*?)\n\n", text, flags=re.DOTALL)
+        documented = {key: tomllib.loads(f"v = {value}")["v"] for key, value in re.findall(r"`(\w+) = (.*?)`", section)}
+        assert documented == {key: value for table in tables.values() for key, value in table.items()}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.toml")), ids=lambda path: path.stem)

@@ -127,11 +127,30 @@ def test_a_given_vocabulary_is_taken_as_it_is(
     first = prepare()
     first.vocabulary.save(tmp_path / "vocabulary")
     loaded = Vocabulary.load(tmp_path / "vocabulary")
-    monkeypatch.setattr(parallel, "learn", None)  # learning would fail
+    monkeypatch.setattr(parallel, "tokenizer_for", None)  # learning would fail
     again = prepare(vocabulary=loaded, tokenizer=TokenizerConfig(vocab_size=999))
     assert again.vocabulary is loaded
     assert loaded.fingerprint() == first.vocabulary.fingerprint()
     assert again.train.folder == first.train.folder
+
+
+def test_a_vocabulary_brought_along_serves_both_sides(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = prepare()
+    first.vocabulary.source.save(tmp_path / "own.json")
+    monkeypatch.setattr(parallel, "tokenizer_for", None)  # learning would fail
+    again = prepare(tokenizer=TokenizerConfig(file=str(tmp_path / "own.json")))
+    assert again.vocabulary.shared
+    assert again.vocabulary.fingerprint() == first.vocabulary.fingerprint()
+
+
+def test_a_wrong_vocabulary_is_refused_before_the_corpus_is_read(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "read_pairs", None)
+    with pytest.raises(DataError, match=r"own\.json: there is no such file"):
+        prepare(tokenizer=TokenizerConfig(file=str(tmp_path / "own.json")))
 
 
 def test_a_shared_vocabulary_is_one_file_and_two_are_two(prepare: Prepare, tmp_path: Path) -> None:

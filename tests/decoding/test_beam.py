@@ -19,13 +19,13 @@ PENALTIES = [LengthPower(alpha) for alpha in (-0.5, 0.0, 0.6, 1.0, 1.4)] + [GNMT
 
 def run(model, seeds, *, limits=None, rules=(), **options):
     limits = torch.tensor(limits or [8] * len(seeds))
-    return search(model, model.start(seeds), Beam(**options), start_id=START, end_id=END, limits=limits, rules=rules)
+    return search(model, model.start(seeds), Beam(**options), prompt=START, end_id=END, limits=limits, rules=rules)
 
 
 def run_watched(model, seeds, *, limits=None, rules=(), **options):
     """Return the events of each step and the results."""
     limits = torch.tensor(limits or [8] * len(seeds))
-    stream = watch(model, model.start(seeds), Beam(**options), start_id=START, end_id=END, limits=limits, rules=rules)
+    stream = watch(model, model.start(seeds), Beam(**options), prompt=START, end_id=END, limits=limits, rules=rules)
     steps = []
     while True:
         try:
@@ -110,7 +110,7 @@ def test_the_search_stops_as_soon_as_the_answer_is_certain(prefix_model):
 def test_a_beam_of_one_is_greedy_search(prefix_model, alpha):
     model, seeds, penalty = prefix_model(), list(range(20)), LengthPower(alpha)
     limits = torch.tensor([8] * 20)
-    expected = greedy(model, model.start(seeds), start_id=START, end_id=END, limits=limits, penalty=penalty)
+    expected = greedy(model, model.start(seeds), prompt=START, end_id=END, limits=limits, penalty=penalty)
     for found, wanted in zip(run(model, seeds, width=1, penalty=penalty), expected, strict=True):
         assert_same(outputs(found), outputs(wanted))
 

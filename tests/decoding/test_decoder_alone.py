@@ -8,6 +8,7 @@ from torch import nn
 
 from regard.decoding.beam import Beam, search
 from regard.decoding.greedy import greedy
+from regard.decoding.prompt import Prompt
 from regard.decoding.sampling import Sampling, sample
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.cache import DecoderState, GrowingPast
@@ -39,12 +40,17 @@ class LanguageModel(nn.Module):
 
 
 def run_beam(model, sentences, width):
-    options = {"start_id": STARTS[sentences], "end_id": END, "limits": LIMITS[sentences]}
+    options = {"prompt": Prompt(STARTS[sentences].unsqueeze(1)), "end_id": END, "limits": LIMITS[sentences]}
     return search(model, model.start(len(sentences)), Beam(width=width, n_best=2), **options)
 
 
 def run_samples(model, sentences, width):
-    options = {"start_id": STARTS[sentences], "end_id": END, "limits": LIMITS[sentences], "keys": sentences}
+    options = {
+        "prompt": Prompt(STARTS[sentences].unsqueeze(1)),
+        "end_id": END,
+        "limits": LIMITS[sentences],
+        "keys": sentences,
+    }
     return sample(model, model.start(len(sentences)), Sampling(samples=width), **options)
 
 
@@ -62,7 +68,7 @@ def test_a_batch_equals_its_sentences_alone(run):
 
 def test_the_cache_gives_what_reading_all_again_gives():
     model = LanguageModel()
-    options = {"start_id": STARTS, "end_id": END, "limits": LIMITS}
+    options = {"prompt": Prompt(STARTS.unsqueeze(1)), "end_id": END, "limits": LIMITS}
     for start, decoded in zip(STARTS.tolist(), greedy(model, model.start(5), **options), strict=True):
         read = [start]
         with torch.no_grad():

@@ -10,7 +10,7 @@ START, END = 0, 1
 
 
 def run(model, inputs, rules=()):
-    options = {"start_id": START, "end_id": END, "limits": torch.tensor([8] * 4), "rules": rules}
+    options = {"prompt": START, "end_id": END, "limits": torch.tensor([8] * 4), "rules": rules}
     return search(model, model.start(inputs), Beam(width=3, n_best=2), **options)
 
 

@@ -5,6 +5,7 @@ import torch
 
 from regard.decoding.greedy import greedy
 from regard.decoding.penalties import LengthPower
+from regard.decoding.prompt import Prompt
 from regard.decoding.rules import Banned, ForcedPrefix, MinLength
 from regard.errors import UsageError
 
@@ -13,7 +14,7 @@ START, END = 0, 1
 
 def run(model, seeds, *, limits=None, rules=(), **options):
     limits = torch.tensor(limits or [8] * len(seeds))
-    return greedy(model, model.start(seeds), start_id=START, end_id=END, limits=limits, rules=rules, **options)
+    return greedy(model, model.start(seeds), prompt=START, end_id=END, limits=limits, rules=rules, **options)
 
 
 def by_hand(model, seed, limit):
@@ -61,7 +62,7 @@ def test_finished_sentences_leave_the_batch(prefix_model):
 def test_a_sentence_may_start_with_a_token_of_its_own(prefix_model):
     model = prefix_model()
     limits = torch.tensor([1, 1])
-    results = greedy(model, model.start([7, 7]), start_id=torch.tensor([3, 4]), end_id=END, limits=limits)
+    results = greedy(model, model.start([7, 7]), prompt=Prompt(torch.tensor([[3], [4]])), end_id=END, limits=limits)
     assert [decoded.best.log_probs for decoded in results] == [
         (pytest.approx(model.logits(7, (start,)).log_softmax(-1).max().item()),) for start in (3, 4)
     ]
@@ -102,4 +103,4 @@ def test_a_model_that_yields_no_numbers_is_an_error(constant):
 
 def test_no_sentences_give_no_results(prefix_model):
     model = prefix_model()
-    assert greedy(model, model.start([]), start_id=START, end_id=END, limits=torch.zeros(0, dtype=torch.long)) == []
+    assert greedy(model, model.start([]), prompt=START, end_id=END, limits=torch.zeros(0, dtype=torch.long)) == []

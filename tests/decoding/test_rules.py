@@ -20,7 +20,8 @@ INF = math.inf
 
 def make_step(logits, written, sentences=None):
     sentences = torch.arange(len(written)) if sentences is None else torch.tensor(sentences)
-    return Step(torch.tensor(logits), torch.tensor(written, dtype=torch.long).view(len(written), -1), sentences)
+    rows = torch.tensor(written, dtype=torch.long).view(len(written), -1)
+    return Step(torch.tensor(logits), rows[:, :0], rows, sentences)
 
 
 def run(rule, written, *, sentences=None, vocab_size=5):

@@ -15,12 +15,12 @@ PROBS = [0.1, 0.2, 0.4, 0.3]
 def run(model, seeds, *, limit=8, rules=(), keys=None, **options):
     limits = torch.full((len(seeds),), limit)
     state = model.start(seeds)
-    return sample(model, state, Sampling(**options), start_id=START, end_id=END, limits=limits, rules=rules, keys=keys)
+    return sample(model, state, Sampling(**options), prompt=START, end_id=END, limits=limits, rules=rules, keys=keys)
 
 
 def run_greedy(model, seeds, *, limit=8):
     limits = torch.full((len(seeds),), limit)
-    return greedy(model, model.start(seeds), start_id=START, end_id=END, limits=limits)
+    return greedy(model, model.start(seeds), prompt=START, end_id=END, limits=limits)
 
 
 def frequencies(probs, **options):

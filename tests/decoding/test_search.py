@@ -8,7 +8,7 @@ from regard.decoding.rules import Banned, ForcedPrefix, MinLength, NoRepeatedNgr
 from regard.decoding.sampling import Sampling, sample
 from regard.decoding.search import config_rules, decode
 
-COMMON = {"start_id": 0, "end_id": 1, "limits": torch.tensor([6, 6, 6])}
+COMMON = {"prompt": 0, "end_id": 1, "limits": torch.tensor([6, 6, 6])}
 
 
 def run(model, config, **options):

@@ -119,7 +119,7 @@ def generate(network, inputs, **options):
 
 
 def common(inputs):
-    return {"start_id": PAD, "end_id": END, "limits": torch.full((len(inputs[0]),), LIMIT)}
+    return {"prompt": PAD, "end_id": END, "limits": torch.full((len(inputs[0]),), LIMIT)}
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0, 1.4])
@@ -184,7 +184,7 @@ def test_each_rule_does_what_the_processor_does(rule, processor):
     generator = torch.Generator().manual_seed(8)
     logits = torch.randn(200, 5, generator=generator) * 4
     written = torch.randint(5, (200, 9), generator=generator)
-    found = rule(logits.log_softmax(-1), Step(logits, written, torch.arange(200)))
+    found = rule(logits.log_softmax(-1), Step(logits, written[:, :0], written, torch.arange(200)))
     processed = processor(written, logits.clone())
     if isinstance(rule, RepetitionPenalty):
         torch.testing.assert_close(found, processed.log_softmax(-1))

@@ -1,6 +1,5 @@
 """Pictures: what is on them, that they can be drawn, and that nothing of a user's text can break them."""
 
-import math
 import subprocess
 import sys
 
@@ -9,7 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from regard.errors import UsageError
-from regard.inspection.render import SCALE, attention_atlas, attention_picture, curves_picture, save
+from regard.inspection.curves import curves_picture
+from regard.inspection.render import SCALE, attention_atlas, attention_picture, save
 
 SOURCE = ["A", "dog", "runs", "<end>"]
 TARGET = ["Ein", "Hund", "rennt"]
@@ -138,51 +138,6 @@ def test_an_atlas_needs_layers_and_heads():
     )
 
 
-def records(n_steps, scale=1.0):
-    for step in range(1, n_steps + 1):
-        yield {"kind": "train", "step": step, "epoch": 0, "loss": scale * 5 / step, "learning_rate": 1e-3 * step}
-        if step % 100 == 0:
-            yield {"kind": "valid", "step": step, "loss": scale * 6 / step, "bleu": step / 10, "chrf": 30.1}
-
-
-def test_curves_of_several_runs_share_four_panels():
-    figure = curves_picture({"small": list(records(300)), "large": list(records(200, scale=2))})
-    headings = [axes.get_title(loc="left") for axes in figure.axes]
-    assert headings == ["training loss", "validation loss", "validation BLEU", "learning rate"]
-    training, validation, bleu, rate = figure.axes
-    assert [len(axes.lines) for axes in figure.axes] == [4, 2, 2, 2]  # training: each step and the running mean
-    np.testing.assert_array_equal(validation.lines[1].get_xydata(), [[100, 0.12], [200, 0.06]])
-    np.testing.assert_array_equal(bleu.lines[0].get_ydata(), [10, 20, 30])
-    assert rate.lines[0].get_ydata().max() == 1e-3 * 300
-    assert texts(figure.legends[0].get_texts()) == ["small", "large"]
-    assert bleu.lines[0].get_color() == training.lines[0].get_color() != training.lines[2].get_color()
-
-
-def test_the_running_mean_does_not_lag_behind():
-    run = [{"kind": "train", "step": step, "loss": float(step)} for step in range(1000)]
-    _, smooth = curves_picture({"run": run}).axes[0].lines
-    np.testing.assert_allclose(smooth.get_ydata(), smooth.get_xdata(), atol=0.51)
-
-
-def test_a_panel_without_records_says_so_and_numbers_that_are_none_are_left_out():
-    run = [
-        {"kind": "train", "step": 1, "loss": math.nan},
-        {"kind": "train", "step": 2, "loss": None},
-        {"kind": "train", "step": 3, "loss": 2.5},
-    ]
-    training, validation, *_ = curves_picture({"run": run}).axes
-    np.testing.assert_array_equal(training.lines[0].get_xydata(), [[3, 2.5]])
-    assert texts(validation.texts) == ["none recorded"]
-
-
-def test_runs_without_metrics_are_an_error():
-    with pytest.raises(UsageError) as caught:
-        curves_picture({"run": []})
-    assert str(caught.value) == (
-        "There are no metrics to draw.\nTrain for some steps first, or name a run that was trained."
-    )
-
-
 @pytest.mark.parametrize(("name", "first"), [("a.png", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")])
 def test_the_ending_decides_the_format_and_equal_figures_give_equal_bytes(tmp_path, name, first):
     written = []
@@ -215,9 +170,9 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
 
 def test_importing_is_quick_and_leaves_pyplot_alone():
     program = (
-        "import sys, regard.inspection.render as render\n"
+        "import sys, regard.inspection.curves as curves, regard.inspection.render as render\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "render.curves_picture({'run': [{'kind': 'train', 'step': 1, 'loss': 2.0}]})\n"
+        "curves.curves_picture({'run': [{'kind': 'train', 'step': 1, 'loss': 2.0}]})\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -49,6 +49,12 @@ def test_parameters_of_the_papers_models(name: str, expected: int) -> None:
     assert count_parameters(PRESETS[name], 37_000) == expected
 
 
+@pytest.mark.parametrize("name", ["rnn", "rnn-attention", "birnn-attention"])
+def test_the_recurrent_models_are_as_large_as_the_tiny_transformer(name: str) -> None:
+    expected = count_parameters(PRESETS["transformer-tiny"], 8000)
+    assert abs(count_parameters(PRESETS[name], 8000) / expected - 1) < 0.05
+
+
 def test_counting_agrees_with_a_model_that_exists() -> None:
     config = model_config(ModelTable(preset="transformer-tiny"), origin="test", source_vocab=50, target_vocab=50)
     model = build_model(config)

@@ -256,6 +256,84 @@ def test_sequences_beyond_the_short_ones_are_the_same_by_every_way() -> None:
     assert_close(logits, silent[:, -1])
 
 
+# -- a window -----------------------------------------------------------------------------------------------------------
+
+WINDOW = 3
+rotary_or_sinusoidal = pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+
+
+def windowed(positions: str) -> tuple[Transformer, Tensor, Tensor]:
+    """A model, targets many times longer than its window, and their logits from one forward pass."""
+    model = make(norm_order="pre", window=WINDOW, positions=positions)
+    torch.manual_seed(4)
+    target = torch.randint(V, (3, 80))
+    with torch.no_grad():
+        return model, target, model(SOURCE, LENGTHS, target)
+
+
+@rotary_or_sinusoidal
+def test_a_long_sequence_with_a_window_is_the_same_by_every_way(positions: str) -> None:
+    model, target, expected = windowed(positions)
+    source, lengths = torch.randint(V, (3, 90)), torch.tensor([90, 20, 1])
+    silent = model(source, lengths, target)
+    assert not torch.allclose(silent, expected, atol=1e-2)
+    with recording(model, "*.weights") as record:
+        heard = model(source, lengths, target)
+    far = (torch.arange(90)[:, None] - torch.arange(90)).abs() > WINDOW
+    assert not record["encoder.1.self_attention.weights"][..., far].any()
+    assert not record["decoder.1.self_attention.weights"][..., far[:80, :80]].any()
+    assert_close(heard, silent)
+
+
+@rotary_or_sinusoidal
+@pytest.mark.parametrize("n_ids", [1, 2, 7])
+@torch.no_grad()
+def test_the_cache_is_no_longer_than_the_window(n_ids: int, positions: str) -> None:
+    model, target, expected = windowed(positions)
+    state = model.start((SOURCE, LENGTHS))
+    for begin in range(0, 77, n_ids):
+        logits, state = model.step(state, target[:, begin : begin + n_ids])
+        assert_close(logits, expected[:, begin + n_ids - 1])
+        assert state.n_slots <= WINDOW
+    assert state.lengths.tolist() == [77 + 77 % n_ids] * 3
+
+
+@rotary_or_sinusoidal
+@torch.no_grad()
+def test_rows_of_unequal_length_need_no_more_than_the_window(positions: str) -> None:
+    """In every step each row reads another number of ids; in between rows change places, leave and come back."""
+    model, target, expected = windowed(positions)
+    state, read, rows = model.start((SOURCE, LENGTHS)), torch.zeros(3, dtype=torch.long), torch.arange(3)
+    torch.manual_seed(5)
+    for number in range(20):
+        counts = torch.randint(1, 4, (len(rows),))
+        ids = target[rows[:, None], (read[:, None] + torch.arange(3)).clamp(max=79)]
+        logits, state = model.step(state, ids, counts)
+        read = read + counts
+        assert_close(logits, expected[rows, read - 1])
+        assert state.lengths.tolist() == read.tolist()
+        assert state.n_slots <= WINDOW
+        order = torch.randperm(len(rows))
+        state = state.keep(order[:1]).join(state.keep(order[1:])) if number % 5 == 4 else state.keep(order)
+        rows, read = rows[order], read[order]
+
+
+@torch.no_grad()
+def test_beams_forget_with_their_rows() -> None:
+    """Hypotheses of one sentence that part and are reordered, after more tokens than the window holds."""
+    model, _, _ = windowed("rotary")
+    torch.manual_seed(6)
+    state, written = model.start((SOURCE[:1], LENGTHS[:1])), torch.empty(2, 0, dtype=torch.long)
+    state = state.reorder(torch.tensor([0, 0]))
+    for _ in range(12):
+        ids, parents = torch.randint(V, (2, 1)), torch.randint(2, (2,))
+        logits, state = model.step(state, ids)
+        written = torch.cat([written, ids], dim=1)
+        assert_close(logits, model(SOURCE[[0, 0]], LENGTHS[[0, 0]], written)[:, -1])
+        state, written = state.reorder(parents), written[parents]
+    assert state.n_slots == WINDOW
+
+
 # -- dropout, learning, saving ------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Attention: the lectures' numbers, and one result by whichever way it is computed."""
 
 import math
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.parts import attention
 from regard.parts.attention import SHORT, MultiHeadAttention, attend, attention_scores, attention_weights
-from regard.parts.masks import EVERYTHING, Mask, padding, restrict, window
+from regard.parts.masks import EVERYTHING, Mask, padding
 from regard.parts.taps import listening, recording
 
 LONG = SHORT + 9
@@ -28,14 +29,14 @@ def masks_of(n_queries: int, n_keys: int) -> dict[str, Mask]:
     """Every kind of mask; in `nothing` and `sparse` some rows may attend to nothing."""
     torch.manual_seed(3)
     lengths = torch.tensor([n_keys, n_keys // 2])
-    near = window(n_queries, n_keys, 2)
     return {
         "everything": EVERYTHING,
         "padding": padding(lengths, n_keys),
         "causal": Mask(causal=True),
-        "window": Mask(near),
-        "padding and window": restrict(padding(lengths, n_keys), near),
-        "causal and window": restrict(Mask(causal=True), near),
+        "window": Mask(window=2),
+        "padding and window": replace(padding(lengths, n_keys), window=2),
+        "causal and window": Mask(causal=True, window=2),
+        "a window of all": Mask(causal=True, window=n_keys),
         "nothing": padding(torch.tensor([0, n_keys]), n_keys),
         "sparse": Mask(torch.rand(2, 1, n_queries, n_keys) < 0.02),
     }

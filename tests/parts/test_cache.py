@@ -81,6 +81,7 @@ def test_a_state_is_never_changed_in_place() -> None:
     before.keep(torch.tensor([1]))
     before.join(state(2, 1, sentences=2))
     before.advance(torch.tensor([1, 2]), 2, window=None)
+    before.forget(0)
     assert rows_of(before.past[0]) == [0, 1]
     assert before.lengths.tolist() == [1, 1]
     assert before.slots is None
@@ -166,7 +167,7 @@ def whole(mask: Mask, n_new: int, n_slots: int) -> Tensor:
 def test_one_position_sees_all_the_past() -> None:
     after, positions, mask = state(2, 3).advance(None, 1, window=None)
     assert positions.tolist() == [3]
-    assert mask is EVERYTHING
+    assert mask == EVERYTHING
     assert after.lengths.tolist() == [4, 4]
     assert after.slots is None
 
@@ -190,10 +191,7 @@ def test_ragged_prompts() -> None:
     assert after.lengths.tolist() == [3, 1]
     assert after.slots is not None
     assert after.slots.tolist() == [[0, 1, 2], [0, -1, -1]]
-    allowed = whole(mask, 3, 3)
-    assert allowed.shape == (2, 1, 3, 3)
-    assert torch.equal(allowed[0, 0], table("100 110 111"))
-    assert torch.equal(allowed[1, 0, :1], table("100"))
+    assert mask == Mask(causal=True), "padding stands behind: the triangle hides it"
     assert positions[0].tolist() == [0, 1, 2]
     assert positions[1, 0] == 0
 
@@ -222,6 +220,87 @@ def test_padding_of_a_prompt_stands_at_no_later_position_than_the_real_ones() ->
     # Learned positions end: padding must not reach past them where the tokens do not.
     _, positions, _ = ragged().advance(torch.tensor([1, 3]), 3, window=None)
     assert positions.tolist() == [[3, 3, 3], [1, 2, 3]]
+
+
+# -- forget -------------------------------------------------------------------------------------------------------------
+
+
+def numbered(rows: int, slots: int) -> DecoderState:
+    """A state whose keys hold their slot's number."""
+    before = state(rows, slots)
+    numbers = torch.arange(slots, dtype=torch.float32).view(1, 1, -1, 1).expand(rows, H, slots, K).clone()
+    return replace(before, past=tuple((numbers, -numbers) for _ in range(LAYERS)))
+
+
+def slots_of(after: DecoderState) -> list[list[float]]:
+    """The slots' numbers, in each row, the same in every layer, head, feature and in the values."""
+    for key, value in after.past:
+        assert torch.equal(key, -value)
+        assert torch.equal(key, after.past[0][0][:, :1, :, :1].expand_as(key))
+    return after.past[0][0][:, 0, :, 0].tolist()
+
+
+def test_a_window_lets_the_far_past_be_forgotten() -> None:
+    after = numbered(2, 5).forget(3)
+    assert slots_of(after) == [[2, 3, 4]] * 2
+    assert (after.first, after.n_slots, after.slots) == (2, 3, None)
+    assert after.lengths.tolist() == [5, 5]
+    ahead, positions, mask = after.advance(None, 2, window=3)
+    assert positions.tolist() == [5, 6]
+    assert torch.equal(whole(mask, 2, 5), table("11110 01111"))
+    assert ahead.lengths.tolist() == [7, 7]
+
+
+def test_forgetting_goes_on_from_the_first_that_is_left() -> None:
+    assert (again := numbered(1, 9).forget(5).forget(2)).first == 7
+    assert slots_of(again) == [[7, 8]]
+
+
+def test_what_is_within_reach_is_kept() -> None:
+    before = numbered(2, 3)
+    assert before.forget(None) is before
+    assert before.forget(3) is before
+    fresh = state(2, 0)
+    assert fresh.forget(3) is fresh
+
+
+def test_a_window_of_oneself_needs_no_past() -> None:
+    after = numbered(2, 3).forget(0)
+    assert (after.n_slots, after.first) == (0, 3)
+    assert after.advance(None, 1, window=0)[1].tolist() == [3]
+
+
+def test_a_forgotten_prompt_leaves_the_memory_of_the_machine() -> None:
+    for before, n_held in ((numbered(1, 100), 4), (numbered(1, 5), 5)):
+        for key, value in before.forget(4).past:
+            for tensor in (key, value):
+                assert tensor.untyped_storage().nbytes() == n_held * H * K * tensor.element_size()
+
+
+def test_rows_of_unequal_length_keep_what_each_can_reach() -> None:
+    # Of 7 slots, row 0 holds positions in all, row 1 in the first, third and last.
+    slots = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [0, -1, 1, -1, -1, -1, 2], [0, -1, -1, -1, -1, -1, -1]])
+    before = replace(numbered(3, 7), lengths=torch.tensor([7, 3, 1]), slots=slots)
+    after = before.forget(2)
+    assert after.slots is not None
+    assert after.slots.tolist() == [[5, 6], [1, 2], [-1, 0]]
+    held = torch.tensor(slots_of(after))
+    assert held[0].tolist() == [5, 6]
+    assert held[1].tolist() == [2, 6]
+    assert held[2, 1] == 0
+    _, positions, mask = after.advance(None, 1, window=2)
+    assert positions.tolist() == [[7], [3], [1]]
+    assert torch.equal(whole(mask, 1, 3)[:, 0, 0], table("111 111 011"))
+
+
+def test_those_who_join_may_have_forgotten() -> None:
+    joined = state(1, 9).forget(2).join(state(1, 3, base=5).forget(2)).join(state(1, 1, base=7))
+    assert joined.slots is not None
+    assert joined.slots.tolist() == [[7, 8], [1, 2], [0, -1]]
+    assert rows_of(joined.past[0]) == [0, 5, 7]
+    _, positions, mask = joined.advance(None, 1, window=2)
+    assert positions.tolist() == [[9], [3], [1]]
+    assert torch.equal(whole(mask, 1, 3)[:, 0, 0], table("111 111 101"))
 
 
 # -- the past grows -----------------------------------------------------------------------------------------------------

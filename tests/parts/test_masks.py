@@ -1,10 +1,12 @@
 """Masks: each against a table written by hand; 1 = may attend."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
-from regard.parts.masks import EVERYTHING, Mask, causal, padding, prefix, restrict, window
+from regard.parts.masks import EVERYTHING, Mask, causal, padding, prefix, window
 
 
 def table(text: str) -> Tensor:
@@ -35,6 +37,14 @@ def test_window() -> None:
 
 def test_window_where_the_queries_are_the_last_positions() -> None:
     assert torch.equal(window(2, 5, 1), table("00111 00011"))
+    assert torch.equal(window(1, 5, 0), table("00001"))
+
+
+def test_a_window_that_hides_nothing_is_left_out() -> None:
+    assert Mask(causal=True, window=4).simplified(5) == Mask(causal=True)
+    assert Mask(causal=True, window=3).simplified(5) == Mask(causal=True, window=3)
+    assert Mask(window=0).simplified(1) == EVERYTHING
+    assert EVERYTHING.simplified(5) is EVERYTHING
 
 
 def test_prefix() -> None:
@@ -44,19 +54,10 @@ def test_prefix() -> None:
     assert torch.equal(mask[1, 0], causal(4, 4))
 
 
-def test_restrict_allows_what_both_allow() -> None:
-    both = restrict(padding(torch.tensor([3]), 4), window(4, 4, 1))
-    assert both.allowed is not None
-    assert torch.equal(both.allowed[0, 0], table("1100 1110 0110 0010"))
-    assert torch.equal(restrict(EVERYTHING, table("10")).allowed, table("10"))  # type: ignore[arg-type]
-
-
-def test_restrict_keeps_the_causal_half() -> None:
-    both = restrict(Mask(causal=True), window(4, 4, 1))
-    assert both.causal
-    whole = both.tensor(4, 4, torch.device("cpu"))
+def test_padding_with_a_window() -> None:
+    whole = replace(padding(torch.tensor([3]), 4), window=1).tensor(4, 4, torch.device("cpu"))
     assert whole is not None
-    assert torch.equal(whole, table("1000 1100 0110 0011"))
+    assert torch.equal(whole[0, 0], table("1100 1110 0110 0010"))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,27 @@ def test_restrict_keeps_the_causal_half() -> None:
         (Mask(causal=True), table("110 111")),
         (Mask(table("011 101")), table("011 101")),
         (Mask(table("011 101"), causal=True), table("010 101")),
+        (Mask(window=1), table("111 011")),
+        (Mask(window=0), table("010 001")),
+        (Mask(window=2), None),
+        (Mask(causal=True, window=1), table("110 011")),
+        (Mask(causal=True, window=9), table("110 111")),
+        (Mask(table("011 101"), window=1), table("011 001")),
+        (Mask(table("011 101"), causal=True, window=1), table("010 001")),
     ],
-    ids=["everything", "causal", "allowed", "both"],
+    ids=[
+        "everything",
+        "causal",
+        "allowed",
+        "allowed and causal",
+        "window",
+        "only oneself",
+        "a window of all",
+        "causal and window",
+        "causal and a window of all",
+        "allowed and window",
+        "all three",
+    ],
 )
 def test_the_whole_mask_as_one_tensor(mask: Mask, expected: Tensor | None) -> None:
     whole = mask.tensor(2, 3, torch.device("cpu"))

@@ -54,6 +54,19 @@ def test_a_record_is_detached() -> None:
     assert not record["logits"].requires_grad
 
 
+def test_a_record_has_the_last_call_of_each_name_and_all_of_them_in_order() -> None:
+    model = Stack()
+    with recording(model, ["logits", "layers.0.output"]) as record:
+        for number in range(3):
+            model(torch.full((1,), float(number)))
+    assert [one.tolist() for one in record.calls("logits")] == [[110], [210], [310]]
+    assert record["logits"].tolist() == [310]
+    assert list(record) == ["layers.0.output", "logits"]
+    assert len(record) == 2
+    with pytest.raises(KeyError):
+        record.calls("hidden")
+
+
 def test_a_listener_may_put_another_tensor_in_place() -> None:
     model = Stack()
     assert model(ZERO).tolist() == [110]

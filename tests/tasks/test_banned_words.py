@@ -1,14 +1,19 @@
 """Which texts banned words forbid, for every kind of tokenizer."""
 
+import base64
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
-from regard.data.tokenizers import KINDS, Tokenizer, learn
+from regard.data.tiktoken_files import KNOWN, KnownVocabulary, read_tiktoken
+from regard.data.token_learning import KINDS, learn
+from regard.data.tokenizers import Tokenizer, byte_symbols
 from regard.decoding.rules import Step, apply_rules
 from regard.tasks.banned_words import banning
 
+NOTHING = torch.zeros(1, 0, dtype=torch.long)
 CORPUS = [
     "Ein Hund und eine Katze.",
     "Der Hund (und die Katze) läuft rund um den Baum, und der Mann auch.",
@@ -17,9 +22,22 @@ CORPUS = [
 ] * 3
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+@pytest.fixture(scope="module", params=[*KINDS, "running text", "tiktoken"])
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    if request.param == "tiktoken":
+        return brought_along(tmp_path_factory.mktemp("vocabulary") / "tiny.tiktoken")
+    if request.param == "running text":
+        return learn(CORPUS, kind="bpe", vocab_size=330, running=True)
     return learn(CORPUS, kind=request.param, vocab_size=330)
+
+
+def brought_along(path: Path) -> Tokenizer:
+    """The tokens of `bpe` as tiktoken has them: no space in front of the text."""
+    learnt, symbols = learn(CORPUS, kind="bpe", vocab_size=330), byte_symbols()
+    tokens = [bytes(symbols[symbol] for symbol in token) for token in list(learnt.vocabulary)[4:]]
+    path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens)))
+    known = KnownVocabulary(name="tiny", n_ranks=len(tokens), pattern=KNOWN[-1].pattern)
+    return read_tiktoken(path, known=[known])
 
 
 def can_write(text: str, banned: list[str], tokenizer: Tokenizer) -> bool:
@@ -28,7 +46,7 @@ def can_write(text: str, banned: list[str], tokenizer: Tokenizer) -> bool:
     assert tokenizer.unknown_id not in ids, "the test must ask for what the tokenizer knows"
     for place, id in enumerate(ids):
         logits = torch.zeros(1, tokenizer.vocab_size)
-        step = Step(logits, torch.tensor([ids[:place]], dtype=torch.long), torch.tensor([0]))
+        step = Step(logits, NOTHING, torch.tensor([ids[:place]], dtype=torch.long), torch.tensor([0]))
         if apply_rules(rules, logits.clone(), step)[0, id] == -math.inf:
             return False
     return True
@@ -61,7 +79,7 @@ def test_pieces_of_a_banned_word_stay_free() -> None:
     assert len(tokenizer.encode("Mondfisch")) > 4
     for id in tokenizer.encode("Mondfisch"):
         logits = torch.zeros(1, tokenizer.vocab_size)
-        step = Step(logits, torch.zeros(1, 0, dtype=torch.long), torch.tensor([0]))
+        step = Step(logits, NOTHING, NOTHING, torch.tensor([0]))
         assert apply_rules(banning(["Mondfisch"], tokenizer), logits.clone(), step)[0, id] == 0
 
 

@@ -17,7 +17,7 @@ from regard import config as configuration
 from regard.api import Run
 from regard.config import DecodingConfig
 from regard.data.parallel import Vocabulary
-from regard.data.tokenizers import learn
+from regard.data.token_learning import learn
 from regard.errors import ConfigError, DataError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.pairs import PairExamples, pair_batch

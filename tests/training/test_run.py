@@ -18,6 +18,7 @@ import torch
 from regard import config as configuration
 from regard import runtime
 from regard.config import RunConfig
+from regard.data.token_learning import learn
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, TrainingError, UsageError
 from regard.models.presets import model_config
 from regard.models.transformer import Transformer
@@ -213,6 +214,19 @@ def test_word_vectors_are_found_from_any_folder(
     settings = {"tokenizer.kind": "words", "tokenizer.vectors": "vectors.txt", "tokenizer.freeze_vectors": True}
     (report,) = train(make_config(settings), tmp_path / "run", dry_run=True)
     assert report.config.tokenizer.vectors == str(tmp_path / "vectors.txt")
+
+
+def test_a_vocabulary_is_brought_along_from_any_folder(
+    make_config: MakeConfig, corpus: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = learn(Path(corpus[0]).read_text().splitlines(), kind="bpe", vocab_size=300)
+    tokenizer.save(tmp_path / "own.json")
+    monkeypatch.chdir(tmp_path)
+    (report,) = train(
+        make_config({"tokenizer.file": "own.json", "tokenizer.vocab_size": 0}), tmp_path / "run", dry_run=True
+    )
+    assert report.config.tokenizer.file == str(tmp_path / "own.json")
+    assert report.config.tokenizer.vectors == ""
 
 
 def test_the_thread_count_of_the_run_is_kept(finished: tuple[Path, list[Event]], drive: Drive, tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """`regard compare`: several runs on one test set, side by side."""
 
 import dataclasses
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from regard.cli.evaluate import DataOption, TokenizeOption
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import Stages, print_facts, print_json, print_lines, print_table, results
+from regard.cli.terminal import Stages, note, print_facts, print_json, print_lines, print_table, results
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.evaluation.report import Comparison
 
 
 def compare(
@@ -19,6 +22,8 @@ def compare(
     target: TargetOption = "",
     tokenize: TokenizeOption = "13a",
     search: SearchOptions | None = None,
+    by_length: Annotated[bool, Parameter(help="show BLEU by the length of the source sentence, too")] = False,
+    picture: Annotated[str, Parameter(metavar="FILE", help="draw BLEU by length into a .png, .svg or .pdf file")] = "",
     json: JsonFlag = False,
 ) -> None:
     """Compare runs on a test set: size, speed, scores, and whether a difference is more than chance.
@@ -46,14 +51,32 @@ def compare(
         )
     finally:
         stages.close()
+    if picture:
+        draw_lengths(found, picture)
     if json:
         print_json(found.as_json())
         return
     print_table(*found.as_table())
     print_lines([""])
     print_table(*found.as_significance_table(), left=(0, 1))
+    if by_length:
+        print_lines([""])
+        print_table(*found.as_length_table())
     for example in found.examples:
         print_lines(["", f"line {example.line:,}, where chrF differs by {example.spread:.1f}"])
         rows = [("source", example.source), *(("expected", text) for text in example.references)]
         rows += [(f"{name} ({example.chrf[name]:.0f})", text) for name, text in example.outputs.items()]
         print_facts(rows, results())
+
+
+def draw_lengths(found: "Comparison", file: str) -> None:
+    """Draw BLEU by the length of the source, where there are sentences."""
+    from regard.inspection.curves import lengths_picture
+    from regard.inspection.render import save
+
+    held = [bucket for bucket in found.rows[0].by_length if bucket.sentences]
+    scores = {
+        row.system: [bucket.scores[0].value for bucket in row.by_length if bucket.sentences] for row in found.rows
+    }
+    ranges, counts = [bucket.label for bucket in held], [bucket.sentences for bucket in held]
+    note(f"drawn: {save(lengths_picture(ranges, counts, scores, label=held[0].scores[0].label), file)}")

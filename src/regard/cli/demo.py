@@ -156,7 +156,7 @@ def score(run: "Run", corpus: Path) -> None:
 def draw_attention(run: "Run", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
     from regard.inspection.render import attention_picture, save
-    from regard.tasks.translating import cross_attention
+    from regard.tasks.aligning import cross_attention
 
     text = "Peter believes that the old woman gave the child a new book."
     vocabulary = run.translation_task.vocabulary

@@ -41,11 +41,19 @@ def evaluate(
     output: Annotated[str, Parameter(metavar="FILE", help="write the translations there, a line each")] = "",
     json: JsonFlag = False,
 ) -> None:
-    """Score a run on a test set: BLEU, chrF and TER by sacreBLEU with their signatures, and perplexity."""
+    """Score a run on a test set.
+
+    A translator has BLEU, chrF and TER by sacreBLEU with their signatures, and the perplexity of the references. A
+    language model has its loss, perplexity and bits per byte on all the text.
+    """
     if output:
         refuse_output(output, data)  # now, not after the translation
     [loaded] = load_runs([run])
-    with Waiting("translating", unit="sentences") as waiting:
+    translates = loaded.config.task == "translate"
+    if not translates:
+        refuse_options_of_translation(run, output=output, by_length=by_length, lowercase=lowercase)
+    doing, unit = ("translating", "sentences") if translates else ("reading", "tokens")
+    with Waiting(doing, unit=unit) as waiting:
         found = loaded.evaluate(
             data,
             source=source,
@@ -67,13 +75,12 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
     """Show what was found, with a table of scores by length if it was asked for."""
     for text in found.notes:
         note(text)
-    count = len(found.translations)
     facts: dict[str, Any] = {
         "run": run,
         "checkpoint": loaded.checkpoint.path.name,
-        "sentences": count,
+        found.unit: found.count,
         "seconds": found.seconds,
-        "sentences_per_second": count / found.seconds,
+        f"{found.unit}_per_second": found.count / found.seconds,
     }
     if json:
         scores = {score.name: {"value": score.value, "signature": score.signature} for score in found.scores}
@@ -83,8 +90,10 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
         ]
         print_json({**facts, "scores": scores, **({"by_length": buckets} if by_length else {})})
         return
-    tell(f"{run} ({facts['checkpoint']}): {count:,} sentences, {facts['sentences_per_second']:,.1f} a second")
-    rows = [[score.label, f"{score.value:.2f}", score.signature] for score in found.scores]
+    speed = found.count / found.seconds
+    tell(f"{run} ({facts['checkpoint']}): {found.count:,} {found.unit}, {speed:,.1f} a second")
+    digits = 2 if loaded.config.task == "translate" else 4
+    rows = [[score.label, f"{score.value:.{digits}f}", score.signature] for score in found.scores]
     print_table(["score", "value", "signature"], rows, left=(0, 2))
     if by_length:
         print_lines([""])
@@ -94,6 +103,14 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
             if one.sentences
         ]
         print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
+
+
+def refuse_options_of_translation(run: str, **options: str | bool) -> None:
+    """Refuse what says something about translations only."""
+    for name, value in options.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for translations, and {run} translates nothing.", f"Leave {option} out.")
 
 
 def refuse_output(file: str, data: Sequence[str]) -> None:

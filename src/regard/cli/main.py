@@ -32,6 +32,7 @@ COMMANDS = (
     ("train TASK|FILE.toml", "Train a new model on your files."),
     ("resume RUN", "Go on with a run that was stopped."),
     ("translate RUN [TEXT…]", "Translate text, or standard input line by line."),
+    ("generate RUN [PROMPT…]", "Write text that goes on from a prompt."),
     ("evaluate RUN --data FILE…", "Score a run on a test set."),
     ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, speed."),
     ("average RUN --last N", "Average the weights of several checkpoints of a run."),

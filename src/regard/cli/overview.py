@@ -12,7 +12,11 @@ Train a translator on your own text (two aligned files, or TSV, CSV, JSONL, TMX,
   regard train translate --train train.en train.de --run runs/mine
   regard resume runs/mine
 
-Use it:
+Or a language model, on any text:
+  regard train language --train book.txt --run runs/book
+  regard generate runs/book "Once upon"
+
+Use a translator:
   regard translate runs/mine "Two men are playing chess."
   regard translate runs/mine < input.en > output.de
 

@@ -14,12 +14,13 @@ def plot(
     *runs: Annotated[str, Parameter(name="RUN", help="the folders of one run or more")],
     output: Annotated[str, Parameter(metavar="FILE", help="a .png, .svg or .pdf file (curves.png)")] = "curves.png",
 ) -> None:
-    """Draw the curves of runs as a picture: losses, BLEU and the learning rate by step."""
+    """Draw the curves of runs as a picture: losses, the task's score and the learning rate by step."""
     if not runs:
         raise UsageError("No run was named.", "Name the runs to draw: regard plot RUN")
     folders = [RunFolder.open(Reference.parse(run).path) for run in runs]
     with busy("drawing"):
-        from regard.inspection.render import curves_picture, save
+        from regard.inspection.curves import curves_picture
+        from regard.inspection.render import save
 
         path = save(curves_picture({str(folder): metrics.read(folder) for folder in folders}), output)
     print_lines([str(path)])

@@ -7,7 +7,7 @@ from pathlib import Path
 from regard.cli.options import changed
 from regard.cli.terminal import note
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions
-from regard.config import ModelTable, RunConfig, override, read
+from regard.config import ModelTable, RunConfig, default_config, override, read
 from regard.errors import UsageError
 from regard.runs.folder import CONFIG, RunFolder
 
@@ -33,7 +33,7 @@ def settings(
         config,
         seed=how.pop("seed"),
         data=changed(config.data, **dataclasses.asdict(data)),
-        tokenizer=changed(config.tokenizer, vocab_size=model.vocab_size),
+        tokenizer=changed(config.tokenizer, vocab_size=model.vocab_size, **kind_or_file(model.tokenizer)),
         training=changed(config.training, **how),
     )
     if sets:
@@ -53,6 +53,13 @@ def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfi
         )
     folder = RunFolder.open(Path(model.vocabulary))
     return dataclasses.replace(config, tokenizer=read(folder.config_file).tokenizer), folder.vocabulary
+
+
+def kind_or_file(tokenizer: str) -> dict[str, str]:
+    """Return the setting that --tokenizer means: a file has an ending, or lies in a folder."""
+    if not tokenizer:
+        return {}
+    return {"file": tokenizer} if Path(tokenizer).suffix or "/" in tokenizer else {"kind": tokenizer}
 
 
 def reads_the_same(config: RunConfig, other: RunConfig) -> bool:
@@ -75,7 +82,7 @@ def starting_point(what: str) -> tuple[RunConfig, Path | None]:
             f"Go on with it: regard resume {what}. Repeat it: regard train {path / CONFIG}",
         )
     if not (path.suffix == ".toml" or "/" in what or path.is_file()):
-        return RunConfig(task=what), None
+        return default_config(what), None
     config = read(path)
     vocabulary = RunFolder(path.parent).vocabulary
     return config, vocabulary if path.name == CONFIG and vocabulary.is_dir() else None

@@ -34,7 +34,7 @@ def runs(
             print_json(listing(one))
         return
     if not found:
-        tell(f"There is no run in {folder}. Train one: regard train translate --train FILE FILE")
+        tell(f"There is no run in {folder}. Train one: regard train translate --train FILE FILE, or: regard demo")
         return
     averages = any(one.average for one in found)
     headings = ["run", "task", "model", "state", "step", "loss", "BLEU"]

@@ -25,7 +25,13 @@ from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import prefers_average
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
 
-SCORES = (("loss", "loss", 3), ("perplexity", "perplexity", 2), ("bleu", "BLEU", 1), ("chrf", "chrF", 1))
+SCORES = (
+    ("loss", "loss", 3),
+    ("perplexity", "perplexity", 2),
+    ("bits_per_byte", "bits per byte", 3),
+    ("bleu", "BLEU", 1),
+    ("chrf", "chrF", 1),
+)
 
 
 def show(

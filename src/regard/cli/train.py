@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    what: Annotated[str, Parameter(name="TASK", help="a task (translate), or a run file (FILE.toml)")],
+    what: Annotated[str, Parameter(name="TASK", help="a task (translate, language), or a run file (FILE.toml)")],
     /,
     *,
     data: DataOptions | None = None,
@@ -49,7 +49,7 @@ def report_only(config: RunConfig, folder: Path, *, vocabulary: Path | None, jso
     from regard.training import run as training
     from regard.training.events import Report
 
-    stages = Stages(unit="pairs")
+    stages = Stages(unit="lines")
     try:
         [report] = training.train(config, folder, vocabulary=vocabulary, dry_run=True, progress=stages)
     finally:

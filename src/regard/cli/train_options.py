@@ -38,7 +38,16 @@ class ModelOptions:
     """Which network, over which vocabulary."""
 
     model: Annotated[
-        str, Parameter(group=MODEL, metavar="PRESET", help="a size by name, see: regard models (transformer-tiny)")
+        str, Parameter(group=MODEL, metavar="PRESET", help="a size by name, see: regard models (the task's smallest)")
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        Parameter(
+            group=MODEL,
+            metavar="KIND|FILE",
+            help="how text is cut: bpe, unigram, wordpiece, characters, bytes, words; or a vocabulary brought along, "
+            "such as cl100k_base.tiktoken",
+        ),
     ] = ""
     vocab_size: Annotated[int | None, explained(TokenizerConfig, "vocab_size", group=MODEL)] = None
     vocabulary: Annotated[

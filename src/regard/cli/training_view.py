@@ -28,6 +28,7 @@ from regard.config import TrainingConfig, to_tables
 from regard.errors import MissingExtraError
 from regard.evaluation.scores import LABELS
 from regard.runs.names import prefers_average
+from regard.tasks import find_task
 from regard.tasks.task import Validation
 from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
@@ -56,7 +57,7 @@ def follow(start: Callable[[Stages], Iterable[Event]], views: Sequence[View]) ->
     than lines about it: the run goes on to its end, unseen. That a reader left is no failure; a full disk is one, then.
     """
     failure: OutputError | None = None
-    preparing = Stages(unit="pairs")
+    preparing = Stages(unit="lines")
     preparing("starting", 0)
     try:
         for event in start(preparing):
@@ -113,7 +114,7 @@ class PeopleView:
 
     def _report(self, report: Report) -> None:
         self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
-        self.training = report.config.training
+        self.training, self.verb = report.config.training, find_task(report.config.task).verb
         print_facts(report_rows(report), people())
         tell()
 
@@ -167,7 +168,7 @@ class PeopleView:
         for sample in self.last.samples if self.last else ():
             show_sample(sample)
         tell("\nNext:")
-        for command in (f'translate {run} "…"', f"evaluate {run} --data TEST-FILES", f"plot {run}"):
+        for command in (f'{self.verb} {run} "…"', f"evaluate {run} --data TEST-FILES", f"plot {run}"):
             tell(f"  regard {command}", style="bold")
 
 
@@ -191,7 +192,7 @@ def option_of_end(training: TrainingConfig, reason: str) -> str:
 
 def scores_text(scores: Mapping[str, float | None]) -> str:
     """Write scores in a line: loss 2.345, perplexity 10.4, BLEU 23.1. The step beside them is left out."""
-    digits = {"loss": 3, "perplexity": 2}
+    digits = {"loss": 3, "perplexity": 2, "bits_per_byte": 3}
     return ", ".join(
         f"{LABELS.get(name, name)} {decimal(value, digits.get(name, 1))}"
         for name, value in scores.items()
@@ -202,7 +203,8 @@ def scores_text(scores: Mapping[str, float | None]) -> str:
 def show_sample(sample: tuple[str, str, str]) -> None:
     """Show an input, what was expected, and what came."""
     for label, text in zip(("source", "expected", "output"), sample, strict=True):
-        tell(f"    {label:<9} {text}", style="dim" if label != "output" else "")
+        on_one_line = text.replace("\n", " ⏎ ")
+        tell(f"    {label:<9} {on_one_line}", style="dim" if label != "output" else "")
 
 
 class JsonView:

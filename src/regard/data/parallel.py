@@ -16,7 +16,8 @@ from regard.data.corpus import Corpus, CorpusWriter
 from regard.data.formats import Bad, Pair, read_pairs
 from regard.data.formats.endings import ending_of
 from regard.data.hold_out import HoldOut, is_held_out
-from regard.data.tokenizers import Tokenizer, choose_vocab_size, learn
+from regard.data.tokenizers import Tokenizer
+from regard.data.vocabularies import given_tokenizer, tokenizer_for
 from regard.errors import DataError
 
 CHUNK = 4096  # pairs tokenised together
@@ -76,6 +77,8 @@ def prepare_parallel(
     """Read, screen, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora."""
     if not data.train:
         raise DataError("There is nothing to train on.", "Give the training files with --train.")
+    if vocabulary is None and (given := given_tokenizer(tokenizer)) is not None:
+        vocabulary = Vocabulary(given, given)  # before the corpus is read, so that a wrong file is known at once
     hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
     contents = {file: content + ending_of(file) for file, content in hashes.items()}
     screening, limit = _screen_once(data, contents, progress)
@@ -183,8 +186,7 @@ class _Pairs:
 def _learn_vocabulary(pairs: _Pairs, config: TokenizerConfig, progress: Progress) -> Vocabulary:
     def tokenizer(*, source: bool, target: bool) -> Tokenizer:
         progress("learning the vocabulary", 0)
-        size = config.vocab_size or choose_vocab_size(pairs.texts(source=source, target=target), kind=config.kind)
-        return learn(pairs.texts(source=source, target=target), kind=config.kind, vocab_size=size)
+        return tokenizer_for(config, lambda: pairs.texts(source=source, target=target))
 
     if config.shared:
         shared = tokenizer(source=True, target=True)

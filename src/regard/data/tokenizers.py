@@ -1,11 +1,8 @@
-"""From text to tokens and back: six kinds, learned from text, kept as the `tokenizer.json` of the `tokenizers` library.
+"""From text to tokens and back, by a vocabulary kept as the `tokenizer.json` of the `tokenizers` library.
 
 Everything that shapes the tokens stands inside the file as parts of that library, so that any program which reads such
-files finds the same ids. No kind normalises the text. This file knows no model and no corpus format.
-
-How `bpe` keeps spaces: a space belongs to the word behind it, and each text is given one space in front, which decoding
-takes away again. Thus a word is the same token at the start of a sentence and inside it, and no text is changed.
-`unigram` and `wordpiece` do likewise, with "▁" in place of the space.
+files finds the same ids. No kind normalises the text. How a vocabulary is learnt is in `token_learning.py`, how one of
+tiktoken is read in `tiktoken_files.py`. This file knows no model and no corpus format.
 """
 
 import json
@@ -13,24 +10,28 @@ import os
 import re
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.errors import DataError, UsageError, did_you_mean
 
 SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
-"""The tokens 0 to 3 of every vocabulary. No text is ever encoded as one of them, but for what is unknown."""
+"""What every vocabulary has: as tokens 0 to 3 where we learnt it, behind all others where it was brought along.
+
+No text is ever encoded as one of them, but for what is unknown.
+"""
+
+SPACE = "▁"
+"""What `unigram` and `wordpiece` write for a space."""
 
 LOSS: Mapping[str, str] = {
     "bpe": "",
     "bytes": "",
+    "tiktoken": "",
     "unigram": "Characters that were not in the training text are dropped, and the character ▁ becomes a space.",
     "wordpiece": "Words with a character that was not in the training text are dropped, as are words of more than"
     " 100 characters, and the character ▁ becomes a space.",
@@ -40,11 +41,7 @@ LOSS: Mapping[str, str] = {
 }
 """What decode(encode(text)) loses, for each kind; nothing where the sentence is empty."""
 
-KINDS = tuple(LOSS)
-
-_SPACE = "▁"
-# A word may hold hyphens and apostrophes inside (t-shirt, dog's); a run of punctuation is a word of its own.
-_WORD = r"\w+(?:[-'’]\w+)*|[^\w\s]+"
+_FRONT = {"bpe": "Ġ", "unigram": SPACE, "wordpiece": SPACE}  # the token of a space that was put in front of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +59,22 @@ class Piece:
 
 
 class Tokenizer:
-    """Encodes and decodes; made by `learn` or `Tokenizer.load`."""
-
-    pad_id, start_id, end_id, unknown_id = range(4)
+    """Encodes and decodes; made by `learn`, `read_tiktoken` or `Tokenizer.load`."""
 
     def __init__(self, library: tokenizers.Tokenizer) -> None:
-        for id, special in enumerate(SPECIALS):
-            if library.id_to_token(id) != special:
-                raise DataError(f"expected {special} as token {id}, found {library.id_to_token(id)!r}.")
-        self.kind = _kind_of(json.loads(library.to_str()))
+        self._specials = {id for id, token in library.get_added_tokens_decoder().items() if token.special}
+        for special in SPECIALS:
+            if library.token_to_id(special) not in self._specials:
+                raise DataError(f"it has no special token {special}.")
+        file = json.loads(library.to_str())
+        self.kind = _kind_of(file)
         # Not kept in the file: without it, "<pad>" inside a text would become the token.
         library.encode_special_tokens = True
         self._library = library
-        self._specials = {id for id, token in library.get_added_tokens_decoder().items() if token.special}
-        self._front = {"bpe": "Ġ", "unigram": _SPACE, "wordpiece": _SPACE}.get(self.kind)
-        self._bytes = _byte_symbols() if self.kind in ("bpe", "bytes") else None
+        self.spaced = "Prepend" in json.dumps(file["normalizer"])  # whether each text is given a space in front
+        self._front = _FRONT.get(self.kind) if self.spaced else None
+        self._bytes = byte_symbols() if self.kind in ("bpe", "bytes", "tiktoken") else None
+        self.pad_id, self.start_id, self.end_id, self.unknown_id = map(self.id_of, SPECIALS)
 
     @property
     def lossless(self) -> bool:
@@ -146,7 +144,7 @@ class Tokenizer:
         if id in self._specials or self.kind in ("characters", "words"):
             return str(token)
         if self._bytes is None:
-            return str(token).removeprefix("##").replace(_SPACE, " ")
+            return str(token).removeprefix("##").replace(SPACE, " ")
         data = bytes(self._bytes[symbol] for symbol in token)
         shown = data.decode("utf-8", errors="surrogateescape")
         return "".join(f"⟨{ord(c) - 0xDC00:02X}⟩" if "\udc80" <= c <= "\udcff" else c for c in shown)
@@ -184,140 +182,6 @@ class Tokenizer:
             raise DataError(f"{path}: not a tokenizer file: {error}.", remedy) from error
 
 
-def learn(texts: Iterable[str], *, kind: str, vocab_size: int, specials: Sequence[str] = ()) -> Tokenizer:
-    """Learn a tokenizer from a stream of texts.
-
-    `vocab_size` is the most tokens it may have, special ones included; a small corpus gives fewer. `specials` are
-    tokens asked for beside the four, as "<mask>"; they follow them. The same texts give the same tokenizer each time,
-    but for `unigram` and `wordpiece`, where the library leaves ties to chance: keep the file.
-    """
-    if kind not in KINDS:
-        raise UsageError(f"There is no tokenizer kind '{kind}'.", did_you_mean(kind, KINDS))
-    all_specials = [*SPECIALS, *specials]
-    for special in specials:
-        # Only such a name is cut to pieces by every kind, and so never met in a text.
-        if not re.fullmatch(r"<\w+>", special) or all_specials.count(special) > 1:
-            raise UsageError(f"'{special}' cannot be a special token.", "Give distinct names such as <mask>.")
-    if kind == "bytes":
-        # Its tokens are known beforehand: one text shows that there is any.
-        texts = islice((text for text in texts if text.strip()), 1)
-    reading = _Reading(texts)
-    library = _blank(kind)
-    try:
-        library.train_from_iterator(reading, _trainer(kind, vocab_size=vocab_size, specials=all_specials))
-    except Exception as error:  # the library raises nothing more particular
-        if "not large enough" not in str(error):
-            raise
-    if not "".join(reading.alphabet).strip():
-        raise DataError("There is no text to learn a vocabulary from.", "Give a corpus with at least one word.")
-    if kind == "wordpiece":
-        needed = library.get_vocab_size()  # it takes the whole alphabet twice, to begin and to go on with
-    else:
-        alphabet = {"bpe": 256, "bytes": 256, "unigram": len(reading.alphabet - {" "} | {_SPACE})}.get(kind, 1)
-        needed = len(all_specials) + alphabet
-    if vocab_size < needed:
-        raise UsageError(
-            f"A vocabulary of kind {kind} needs at least {needed:,} tokens for this text, not {vocab_size:,}:"
-            f" {len(all_specials)} special ones and its alphabet.",
-            f"Set tokenizer.vocab_size to {needed:,} or more, or to 0 to let the corpus decide.",
-        )
-    return Tokenizer(_rounded(library) if kind == "unigram" else library)
-
-
-def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe") -> int:
-    """Return a good vocabulary size for a corpus: 1,000 to 32,000, in thousands; more where the alphabet needs it.
-
-    Two thoughts. A subword needs examples to be learnt from, so the size grows with the corpus, as the number of
-    distinct words does: with the square root (Heaps' law). Ten times the root of the number of words, counted as 5.5
-    characters each so that writing without spaces counts too, is 8,000 for the 29,000 pairs of Multi30k, and reaches
-    the customary 32,000 with about ten million words. And a corpus of few distinct words, however long, needs no more
-    subwords than words. Each distinct character takes a token of its own first.
-    Reads no further than the answer needs.
-    """
-    smallest, largest = 1_000, 32_000
-    uses = {"unigram": 1, "wordpiece": 2}.get(
-        kind, 0
-    )  # tokens that each character needs: to begin a word, and to go on
-    n_characters = 0
-    distinct: set[str] = set()
-    alphabet: set[str] = set()
-    for text in texts:
-        n_characters += len(text)
-        alphabet.update(text)
-        if len(distinct) < largest:
-            distinct.update(text.split())
-        elif 10 * sqrt(n_characters / 5.5) >= largest and not uses:
-            break
-    by_size = 10 * sqrt(n_characters / 5.5)
-    wanted = max(smallest, min(by_size, len(distinct))) + len(alphabet)
-    needed = len(SPECIALS) + uses * (len(alphabet) + 1)
-    return max(min(largest, int(wanted) // 1_000 * 1_000), ceil(needed / 1_000) * 1_000)
-
-
-class _Reading:
-    """Passes texts on and remembers which characters they held."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = texts
-        self.alphabet: set[str] = set()
-
-    def __iter__(self) -> Iterator[str]:
-        for text in self._texts:
-            self.alphabet.update(text)
-            yield text
-
-
-def _blank(kind: str) -> tokenizers.Tokenizer:
-    """Build the tokenizer of a kind, before it has learnt anything."""
-    if kind in ("bpe", "bytes"):
-        library = tokenizers.Tokenizer(models.BPE())
-        library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=kind == "bpe")
-        library.decoder = decoders.ByteLevel()
-        if kind == "bpe":
-            library.normalizer = normalizers.Prepend(" ")
-            library.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    elif kind in ("unigram", "wordpiece"):
-        library = tokenizers.Tokenizer(models.Unigram() if kind == "unigram" else models.WordPiece(unk_token="<unk>"))
-        library.normalizer = normalizers.Sequence([normalizers.Prepend(_SPACE), normalizers.Replace(" ", _SPACE)])
-        # Each punctuation mark stands alone: so "##" can only mean "goes on", and no text becomes a special token.
-        library.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.Split(_SPACE, "merged_with_next"), pre_tokenizers.Punctuation("isolated")]
-        )
-        whole = [decoders.Fuse(), decoders.Replace(_SPACE, " "), decoders.Strip(" ", 1, 0)]
-        joined = [decoders.Replace(Regex("^##"), "")] if kind == "wordpiece" else []
-        library.decoder = decoders.Sequence(joined + whole)
-    else:
-        library = tokenizers.Tokenizer(models.WordLevel(unk_token="<unk>"))
-        if kind == "characters":
-            library.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-            library.decoder = decoders.Fuse()
-        else:
-            library.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), "removed", invert=True)
-    return library
-
-
-def _trainer(kind: str, *, vocab_size: int, specials: list[str]) -> trainers.Trainer:
-    """Return what fills the tokenizer of a kind with tokens."""
-    common: dict[str, Any] = {"vocab_size": vocab_size, "special_tokens": specials, "show_progress": False}
-    if kind in ("bpe", "bytes"):
-        alphabet = sorted(_byte_symbols())
-        if kind == "bytes":
-            common["vocab_size"] = len(specials) + len(alphabet)
-        return trainers.BpeTrainer(**common, initial_alphabet=alphabet, min_frequency=2)
-    if kind == "unigram":
-        return trainers.UnigramTrainer(**common, unk_token="<unk>")
-    if kind == "wordpiece":
-        return trainers.WordPieceTrainer(**common, min_frequency=2)
-    return trainers.WordLevelTrainer(**common)
-
-
-def _rounded(library: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Round a unigram tokenizer's scores to six decimals: longer ones change on the library's way through a file."""
-    file = json.loads(library.to_str())
-    file["model"]["vocab"] = [[token, round(score, 6)] for token, score in file["model"]["vocab"]]
-    return tokenizers.Tokenizer.from_str(json.dumps(file))
-
-
 def _refuse_surrogates(texts: Iterable[str]) -> None:
     """Refuse text that no file could hold, which the library would call a wrong type."""
     for text in texts:
@@ -331,8 +195,11 @@ def _refuse_surrogates(texts: Iterable[str]) -> None:
 def _kind_of(file: Mapping[str, Any]) -> str:
     """Tell the kind from the parts in the file, so that the file needs nothing beside them."""
     model = file["model"]["type"]
-    if model == "BPE" and (file["pre_tokenizer"] or {}).get("type") == "ByteLevel":
-        return "bpe" if file["pre_tokenizer"]["use_regex"] else "bytes"
+    cut = file["pre_tokenizer"] or {}
+    if model == "BPE" and cut.get("type") == "ByteLevel":
+        return "bpe" if cut["use_regex"] else "bytes"
+    if model == "BPE" and [part["type"] for part in cut.get("pretokenizers", [])] == ["Split", "ByteLevel"]:
+        return "tiktoken"
     if model in ("Unigram", "WordPiece"):
         return str(model).lower()
     if model == "WordLevel":
@@ -340,7 +207,7 @@ def _kind_of(file: Mapping[str, Any]) -> str:
     raise DataError(f"{model} is none of its kinds.")
 
 
-def _byte_symbols() -> dict[str, int]:
+def byte_symbols() -> dict[str, int]:
     """Return the byte that each symbol of byte-level BPE stands for (GPT-2's table).
 
     Bytes that print as Latin-1 stand for themselves, the others in order for the symbols from U+0100.

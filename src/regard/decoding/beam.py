@@ -28,11 +28,11 @@ from torch import Tensor
 
 from regard.decoding.largest import largest
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
+from regard.decoding.prompt import Prompt, as_prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
 from regard.decoding.rules import Rule, Step, apply_rules
 from regard.decoding.tree import Event, Finished, Kept, Node, Pruned
-from regard.decoding.walk import first_ids
 from regard.errors import UsageError
 
 
@@ -60,7 +60,7 @@ def search(
     state: StateType,
     beam: Beam,
     *,
-    start_id: int | Tensor,
+    prompt: int | Prompt,
     end_id: int,
     limits: Tensor,
     rules: Sequence[Rule] = (),
@@ -69,7 +69,7 @@ def search(
 
     The arguments are those of `greedy`. Fewer are returned where rules or a tiny vocabulary allow no more.
     """
-    run = _Search(decoder, state, beam, start_id=start_id, end_id=end_id, limits=limits, rules=rules)
+    run = _Search(decoder, state, beam, prompt=prompt, end_id=end_id, limits=limits, rules=rules)
     while run.sentences:
         run.step()
     return run.results()
@@ -81,7 +81,7 @@ def watch(
     state: StateType,
     beam: Beam,
     *,
-    start_id: int | Tensor,
+    prompt: int | Prompt,
     end_id: int,
     limits: Tensor,
     rules: Sequence[Rule] = (),
@@ -90,7 +90,7 @@ def watch(
 
     Every candidate of the step has one event. What is below the 2W candidates of a sentence is never looked at.
     """
-    run = _Search(decoder, state, beam, start_id=start_id, end_id=end_id, limits=limits, rules=rules)
+    run = _Search(decoder, state, beam, prompt=prompt, end_id=end_id, limits=limits, rules=rules)
     while run.sentences:
         events: list[Event] = []
         run.step(events)
@@ -121,7 +121,7 @@ class _Search(Generic[StateType]):
         state: StateType,
         beam: Beam,
         *,
-        start_id: int | Tensor,
+        prompt: int | Prompt,
         end_id: int,
         limits: Tensor,
         rules: Sequence[Rule],
@@ -132,13 +132,16 @@ class _Search(Generic[StateType]):
         self.sentences = self.everything  # those not done
         self.length = 0
         self.numbers = count()
-        self.ids = first_ids(start_id, limits)  # (R, 1), what is read next
-        self.written = self.ids[:, :0]  # (R, T), for the rules
+        first = as_prompt(prompt, limits)
+        self.ids, self.counts = first.ids, first.counts  # (R, T), what is read next, and how many are real
+        self.read = first.behind()  # (R, P), and
+        self.written = self.read[:, :0]  # (R, T), for the rules
         self.totals = torch.zeros(len(limits), 1, device=limits.device)  # (N, rows a sentence has now)
 
     def step(self, events: list[Event] | None = None) -> None:
         """Write one token in every live hypothesis; append what happened to `events`, if given."""
-        logits, self.state = self.decoder.step(self.state, self.ids)
+        logits, self.state = self.decoder.step(self.state, self.ids, self.counts)
+        self.counts = None  # only a prompt has any
         self.length += 1
         for sentence, candidates in zip(self.sentences, self._candidates(logits), strict=True):
             self._decide(sentence, candidates, events)
@@ -154,7 +157,7 @@ class _Search(Generic[StateType]):
         if self.rules:
             numbers = torch.tensor([sentence.number for sentence in self.sentences], device=logits.device)
             numbers = numbers.repeat_interleave(self.totals.shape[1])
-            log_probs = apply_rules(self.rules, log_probs, Step(logits, self.written, numbers))
+            log_probs = apply_rules(self.rules, log_probs, Step(logits, self.read, self.written, numbers))
         # The 2W best of a sentence are among the 2W best of each of its rows: far less to sort than W·V together.
         n_row = min(n_candidates, log_probs.shape[1])
         log_probs, tokens = largest(log_probs, n_row)  # (R, 2W)
@@ -259,4 +262,6 @@ class _Search(Generic[StateType]):
             self.state = self.state.reorder(torch.tensor(parents, device=device))
         if self.rules:
             origins = [slot * before + row for slot, rows in zip(slots, live, strict=True) for row, _ in rows]
-            self.written = torch.cat((self.written[torch.tensor(origins, device=device)], self.ids), dim=1)
+            places = torch.tensor(origins, device=device)
+            self.read = self.read[places]
+            self.written = torch.cat((self.written[places], self.ids), dim=1)

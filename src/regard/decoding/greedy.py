@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
+from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded
 from regard.decoding.rules import Rule
-from regard.decoding.walk import walk
+from regard.decoding.walk import run_to_end, walk
 
 
 @torch.inference_mode()
@@ -17,7 +18,7 @@ def greedy(
     decoder: Decoder[StateType],
     state: StateType,
     *,
-    start_id: int | Tensor,
+    prompt: int | Prompt,
     end_id: int,
     limits: Tensor,
     rules: Sequence[Rule] = (),
@@ -25,17 +26,14 @@ def greedy(
 ) -> list[Decoded]:
     """Decode the N sentences of `state`; one hypothesis each.
 
-    start_id:  what is read first: one id for all, or one a sentence (N,), as the last token of a prompt
+    prompt:    what is read first: one id for all, or a prompt a sentence
     limits:    (N,), the most tokens a sentence may write, the end token counted; on the decoder's device
     penalty:   only for the score; plain length by default
     """
-    return walk(
-        decoder,
-        state,
-        lambda log_probs, position, rows: log_probs.argmax(dim=-1),
-        start_id=start_id,
-        end_id=end_id,
-        limits=limits,
-        rules=rules,
-        penalty=penalty,
-    )
+    steps = walk(decoder, state, likeliest, prompt=prompt, end_id=end_id, limits=limits, rules=rules, penalty=penalty)
+    return run_to_end(steps)
+
+
+def likeliest(log_probs: Tensor, position: int, rows: Tensor) -> Tensor:
+    """Choose for `walk`."""
+    return log_probs.argmax(dim=-1)

@@ -21,13 +21,20 @@ class Step:
     """What a rule may look at, and must not change.
 
     logits:     (R, V), as the model gave them
-    written:    (R, T), the tokens of each row, without the start token
+    read:       (R, P), the text that each row goes on from, -1 in front of a shorter one; P is 0 where there is none
+    written:    (R, T), the tokens of each row, without the prompt
     sentences:  (R,), whose row each is; numbers of the sentences as they came in, so a rule need not know which have left
     """
 
     logits: Tensor
+    read: Tensor
     written: Tensor
     sentences: Tensor
+
+    @property
+    def text(self) -> Tensor:
+        """(R, P + T), the prompt and what is written behind it."""
+        return torch.cat((self.read, self.written), dim=1)
 
 
 class Rule(Protocol):
@@ -119,7 +126,7 @@ class BannedSequences:
 
 @dataclass(frozen=True)
 class NoRepeatedNgram:
-    """No n tokens in a row occur twice in an output."""
+    """No n tokens in a row occur twice in an output, the prompt counted."""
 
     n: int
 
@@ -130,19 +137,20 @@ class NoRepeatedNgram:
             )
 
     def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
-        written = step.written
-        if written.shape[1] < self.n:
+        text = step.text
+        if text.shape[1] < self.n:
             return log_probs
-        seen = written.unfold(1, self.n, 1)  # (R, T - n + 1, n)
-        last = written[:, written.shape[1] - self.n + 1 :]  # (R, n - 1)
-        rows, places = (seen[:, :, :-1] == last.unsqueeze(1)).all(-1).nonzero(as_tuple=True)
+        seen = text.unfold(1, self.n, 1)  # (R, P + T - n + 1, n)
+        last = text[:, text.shape[1] - self.n + 1 :]  # (R, n - 1)
+        again = (seen[:, :, :-1] == last.unsqueeze(1)).all(-1) & (seen >= 0).all(-1)
+        rows, places = again.nonzero(as_tuple=True)
         log_probs[rows, seen[rows, places, -1]] = -math.inf
         return log_probs
 
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """The logit of a token already written is divided by `penalty`, or multiplied where it is negative.
+    """The logit of a token already read or written is divided by `penalty`, or multiplied where it is negative.
 
     Keskar et al. 2019, "CTRL", section 4.1, and for negative logits transformers' repair of it: above 1, a token grows
     less likely. What the token loses the others gain, for the result is normalised.
@@ -161,7 +169,11 @@ class RepetitionPenalty:
 
     def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
         logits = step.logits.float()
-        again = logits.gather(1, step.written)  # (R, T)
+        text = step.text
+        if not text.shape[1]:
+            return log_probs
+        text = torch.where(text < 0, text[:, -1:], text)  # no padding: a token counts once, however often it comes
+        again = logits.gather(1, text)  # (R, P + T)
         again = torch.where(again < 0, again * self.penalty, again / self.penalty)
-        penalised = torch.log_softmax(logits.scatter(1, step.written, again), dim=-1)
+        penalised = torch.log_softmax(logits.scatter(1, text, again), dim=-1)
         return penalised.masked_fill_(log_probs == -math.inf, -math.inf)

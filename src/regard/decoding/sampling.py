@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
+from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded
 from regard.decoding.rules import Rule
-from regard.decoding.walk import walk
+from regard.decoding.walk import Choose, run_to_end, walk
 from regard.errors import UsageError
 
 # Below this a temperature leaves one token only, and single precision may take it for 0, by which nothing can be divided.
@@ -96,7 +97,7 @@ def sample(
     state: StateType,
     sampling: Sampling,
     *,
-    start_id: int | Tensor,
+    prompt: int | Prompt,
     end_id: int,
     limits: Tensor,
     rules: Sequence[Rule] = (),
@@ -108,19 +109,25 @@ def sample(
     keys:  a number a sentence that its draws depend on, such as its line in the input; its place in the batch by default
     Scores and log-probabilities are the model's (after rules), before temperature and cuts. See `greedy` for the rest.
     """
-    keys = range(len(limits)) if keys is None else keys
-    uniforms = _uniforms(sampling, keys, limits.tolist()).to(limits.device)  # (R, longest limit)
-    return walk(
+    steps = walk(
         decoder,
         state,
-        lambda log_probs, position, rows: sampling.draw(log_probs, uniforms[rows, position]),
-        start_id=start_id,
+        drawing(sampling, limits, keys),
+        prompt=prompt,
         end_id=end_id,
         limits=limits,
         rules=rules,
         penalty=penalty,
         width=sampling.samples,
     )
+    return run_to_end(steps)
+
+
+def drawing(sampling: Sampling, limits: Tensor, keys: Sequence[int] | None = None) -> Choose:
+    """Choose for `walk`: draw a token for each row, from a stream of its own."""
+    keys = range(len(limits)) if keys is None else keys
+    uniforms = _uniforms(sampling, keys, limits.tolist()).to(limits.device)  # (R, longest limit)
+    return lambda log_probs, position, rows: sampling.draw(log_probs, uniforms[rows, position])
 
 
 def _uniforms(sampling: Sampling, keys: Sequence[int], limits: Sequence[int]) -> Tensor:

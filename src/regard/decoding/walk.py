@@ -1,18 +1,31 @@
 """One token at a time and no way back: the loop that greedy search and sampling share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from regard.decoding.penalties import LengthPenalty
+from regard.decoding.prompt import Prompt, as_prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
 from regard.decoding.rules import Rule, Step, apply_rules
 
 # (log-probabilities (R, V), position, the rows' numbers (R,) among all that started) -> token ids (R,)
 Choose = Callable[[Tensor, int, Tensor], Tensor]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A token that an output has got: number `output` of its sentence's, counted from 0."""
+
+    sentence: int
+    output: int
+    token: int
+    log_prob: float
 
 
 @dataclass(slots=True)
@@ -20,18 +33,18 @@ class _Line:
     """What one row has written."""
 
     sentence: int
+    output: int
     limit: int
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
-    done: bool = False
+    done: bool = False  # then it only waits for the other outputs of its sentence
 
-    def write(self, token: int, log_prob: float, *, end_id: int) -> None:
-        if self.done:  # It only waits for the other rows of its sentence.
-            return
+    def write(self, token: int, log_prob: float, *, end_id: int) -> Written:
         check_possible(log_prob, sentence=self.sentence, position=len(self.tokens))
         self.tokens.append(token)
         self.log_probs.append(log_prob)
         self.done = token == end_id or len(self.tokens) == self.limit
+        return Written(self.sentence, self.output, token, log_prob)
 
     def hypothesis(self, penalty: LengthPenalty, *, end_id: int) -> Hypothesis:
         score = penalty.score(sum(self.log_probs), length=len(self.tokens))
@@ -43,47 +56,61 @@ def walk(
     state: StateType,
     choose: Choose,
     *,
-    start_id: int | Tensor,
+    prompt: int | Prompt,
     end_id: int,
     limits: Tensor,
     rules: Sequence[Rule],
     penalty: LengthPenalty,
     width: int = 1,
-) -> list[Decoded]:
-    """Write `width` outputs a sentence, each of whose tokens `choose` picks. See `greedy` for the other arguments."""
+) -> Generator[list[Written], None, list[Decoded]]:
+    """Write `width` outputs a sentence, each of whose tokens `choose` picks. See `greedy` for the other arguments.
+
+    Yields what is written at each step; the results are the generator's return value.
+    """
     check_limits(limits.tolist())
-    sentences = [[_Line(number, limit) for _ in range(width)] for number, limit in enumerate(limits.tolist())]
+    if not len(limits):
+        return []
+    sentences = [
+        [_Line(number, output, limit) for output in range(width)] for number, limit in enumerate(limits.tolist())
+    ]
     open_sentences = sentences
     rows = torch.arange(len(sentences) * width, device=limits.device)
-    if width > 1:
-        state = state.reorder(rows // width)
-    ids = first_ids(start_id, limits).repeat_interleave(width, dim=0)  # (R, 1)
-    written = ids[:, :0]  # (R, T)
-    while open_sentences:
-        logits, state = decoder.step(state, ids)
+    first = as_prompt(prompt, limits)
+    logits, state = decoder.step(state, first.ids, first.counts)
+    read = first.behind()
+    if width > 1:  # read once, and gone on from several times
+        state, logits, read = state.reorder(rows // width), logits[rows // width], read[rows // width]
+    written = read[:, :0]  # (R, T)
+    while True:
         log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-        log_probs = apply_rules(rules, log_probs, Step(logits, written, rows // width))
+        log_probs = apply_rules(rules, log_probs, Step(logits, read, written, rows // width))
         ids = choose(log_probs, written.shape[1], rows).unsqueeze(1)
         written = torch.cat((written, ids), dim=1)
 
         lines = [line for sentence in open_sentences for line in sentence]
         chosen = zip(lines, ids[:, 0].tolist(), log_probs.gather(1, ids)[:, 0].tolist(), strict=True)
-        for line, token, log_prob in chosen:
-            line.write(token, log_prob, end_id=end_id)
+        yield [line.write(token, log_prob, end_id=end_id) for line, token, log_prob in chosen if not line.done]
 
         stay = [slot for slot, sentence in enumerate(open_sentences) if not all(line.done for line in sentence)]
-        if stay and len(stay) < len(open_sentences):
+        if not stay:
+            break
+        if len(stay) < len(open_sentences):
             slots = torch.tensor(stay, device=rows.device)
             state = state.keep(slots)
-            ids, written, rows = (kept.unflatten(0, (-1, width))[slots].flatten(0, 1) for kept in (ids, written, rows))
+            ids, read, written, rows = (
+                kept.unflatten(0, (-1, width))[slots].flatten(0, 1) for kept in (ids, read, written, rows)
+            )
         open_sentences = [open_sentences[slot] for slot in stay]
+        logits, state = decoder.step(state, ids)
 
     outputs = [[line.hypothesis(penalty, end_id=end_id) for line in sentence] for sentence in sentences]
     return [Decoded(tuple(sorted(output, key=lambda one: -one.score))) for output in outputs]
 
 
-def first_ids(start_id: int | Tensor, limits: Tensor) -> Tensor:
-    """What each sentence reads first, (N, 1), on the device of `limits`."""
-    if isinstance(start_id, Tensor):
-        return start_id.to(limits.device).unsqueeze(1)
-    return torch.full((len(limits), 1), start_id, dtype=torch.long, device=limits.device)
+def run_to_end(steps: Generator[object, None, Result]) -> Result:
+    """Let a generator go to its end, and return what it returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Result, end.value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from regard.errors import DataError, UsageError
 from regard.evaluation.scores import Score, score_of
-from regard.evaluation.statistics import METRICS, References, gather_statistics
+from regard.evaluation.statistics import METRICS, References, Statistics, gather_statistics
 
 EDGES = (10, 20, 30)
 
@@ -40,10 +40,6 @@ def scores_by_length(
 
     A bucket without sentences has no scores.
     """
-    if list(edges) != sorted(set(edges)) or any(edge < 1 for edge in edges):
-        raise UsageError(
-            f"Lengths must rise and be at least 1: got {', '.join(map(str, edges))}.", "Give them as in: 10 20 30."
-        )
     if len(sources) != len(hypotheses):
         raise DataError(
             f"Each source sentence needs its hypothesis: there are {len(sources):,} sources "
@@ -51,6 +47,17 @@ def scores_by_length(
             "Score the output of exactly these source sentences.",
         )
     gathered = gather_statistics(hypotheses, references, metrics=metrics, tokenize=tokenize, lowercase=lowercase)
+    return buckets_by_length(sources, gathered, edges=edges)
+
+
+def buckets_by_length(
+    sources: Sequence[str], gathered: Sequence[Statistics], *, edges: Sequence[int] = EDGES
+) -> list[LengthBucket]:
+    """The same from what was counted of every sentence."""
+    if list(edges) != sorted(set(edges)) or any(edge < 1 for edge in edges):
+        raise UsageError(
+            f"Lengths must rise and be at least 1: got {', '.join(map(str, edges))}.", "Give them as in: 10 20 30."
+        )
     lengths = [len(source.split()) for source in sources]
     buckets = []
     for low, high in zip([0, *edges], [*(edge - 1 for edge in edges), None], strict=True):

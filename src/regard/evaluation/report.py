@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError, UsageError
+from regard.evaluation.lengths import LengthBucket, buckets_by_length
 from regard.evaluation.scores import LABELS, Score, lower_is_better, score_of
 from regard.evaluation.significance import SEED, Significance, compare_to_baseline
 from regard.evaluation.statistics import METRICS, Counts, References, Statistics, gather_statistics, reference_streams
@@ -38,6 +39,7 @@ class Row:
     sentences_per_second: float | None
     scores: tuple[Score, ...]
     significance: tuple[Significance, ...]
+    by_length: tuple[LengthBucket, ...]  # the first metric, by the length of the source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,17 @@ class Comparison:
                 cells.append([score.label, row.system, f"{found.score:.2f}", interval, *tested])
         return headings, cells
 
+    def as_length_table(self) -> Table:
+        """The first metric by the length of the source: one row a system, a column a range that holds sentences."""
+        label = self.rows[0].scores[0].label
+        held = [bucket for bucket in self.rows[0].by_length if bucket.sentences]
+        headings = [f"{label} by source words", *(f"{bucket.label} ({bucket.sentences:,})" for bucket in held)]
+        cells = [
+            [row.system, *(f"{bucket.scores[0].value:.2f}" for bucket in row.by_length if bucket.sentences)]
+            for row in self.rows
+        ]
+        return headings, cells
+
     def as_json(self) -> dict[str, Any]:
         """Return all facts as data that `json.dumps` takes."""
         return {
@@ -133,18 +146,32 @@ def compare_systems(
     significance = compare_to_baseline(reported, seed=seed)
     return Comparison(
         sentences=len(sources),
-        rows=tuple(_row(system, reported[system.name], significance[system.name]) for system in systems),
+        rows=tuple(
+            _row(
+                system,
+                reported[system.name],
+                significance[system.name],
+                buckets_by_length(sources, reported[system.name][:1]),
+            )
+            for system in systems
+        ),
         examples=tuple(_examples(systems, sources, streams, chrf)[:n_examples]),
     )
 
 
-def _row(system: System, gathered: Sequence[Statistics], significance: Sequence[Significance]) -> Row:
+def _row(
+    system: System,
+    gathered: Sequence[Statistics],
+    significance: Sequence[Significance],
+    by_length: Sequence[LengthBucket],
+) -> Row:
     return Row(
         system=system.name,
         parameters=system.parameters,
         sentences_per_second=len(system.hypotheses) / system.seconds if system.seconds else None,
         scores=tuple(score_of(found) for found in gathered),
         significance=tuple(significance),
+        by_length=tuple(by_length),
     )
 
 
@@ -158,6 +185,10 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         "parameters": row.parameters,
         "sentences_per_second": row.sentences_per_second,
         "scores": scores,
+        "by_length": [
+            {"words": one.label, "sentences": one.sentences, **{score.name: score.value for score in one.scores}}
+            for one in row.by_length
+        ],
     }
 
 

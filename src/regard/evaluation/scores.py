@@ -1,4 +1,4 @@
-"""How good a translation is: BLEU, chrF and TER by sacreBLEU, each with the signature that makes it comparable.
+"""How good an output is: BLEU, chrF and TER by sacreBLEU, each with the signature that makes it comparable; perplexity.
 
 Knows strings and numbers, no model.
 """
@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from regard.evaluation.statistics import METRICS, References, Statistics, gather_statistics
 
-LABELS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "perplexity": "perplexity"}
+LABELS = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "loss": "loss",
+    "perplexity": "perplexity",
+    "bits_per_byte": "bits per byte",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,19 @@ def perplexity(loss: float) -> Score:
     return Score(name="perplexity", value=value, signature="unit:token")
 
 
+def text_scores(loss: float, *, n_tokens: int, n_bytes: int) -> list[Score]:
+    """Score running text by the mean cross entropy of its tokens, in nats.
+
+    Bits per byte compare models over different vocabularies: all the text costs, over all its bytes.
+    """
+    bits = loss * n_tokens / math.log(2) / n_bytes
+    return [
+        Score(name="loss", value=loss, signature="unit:nats a token"),
+        perplexity(loss),
+        Score(name="bits_per_byte", value=bits, signature=f"tokens:{n_tokens}|bytes:{n_bytes}"),
+    ]
+
+
 def lower_is_better(name: str) -> bool:
     """Tell whether a score counts faults."""
-    return name in ("ter", "perplexity")
+    return name in ("ter", "loss", "perplexity", "bits_per_byte")

@@ -1,11 +1,11 @@
-"""Pictures with matplotlib: one attention map, all heads side by side, the curves of a run.
+"""Pictures with matplotlib: one attention map, all heads side by side; and how any picture is made and saved.
 
 Figures are made without pyplot, so that no state is shared and no window opens. matplotlib is imported where it is
 used, since it takes a second to load. Text on pictures goes through `inspection.labels`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
-    from matplotlib.lines import Line2D
 
 Numbers = NDArray[np.float64]
 
@@ -63,7 +62,7 @@ def attention_picture(
     top = 0.9 + 0.71 * letter * _longest(source_tokens)
     width, height = n_columns * cell, n_rows * cell
     scale_height = max(height, 1.5)
-    figure = _figure(left + width + 1.2, scale_height + top + 0.2)
+    figure = make_figure(left + width + 1.2, scale_height + top + 0.2)
     axes = _axes_in_inches(figure, left, top, width, height)
     image = _draw_map(axes, weights)
     axes.xaxis.tick_top()
@@ -99,7 +98,7 @@ def attention_atlas(
     bottom = 0.1 + (0.05 * _longest(source_tokens) if labelled else 0)
     gap, top = 0.08, 0.6
     across, down = n_heads * (width + gap), n_layers * (height + gap)
-    figure = _figure(left + across + 1.0, top + down + bottom)
+    figure = make_figure(left + across + 1.0, top + down + bottom)
     for layer in range(n_layers):
         for head in range(n_heads):
             axes = _axes_in_inches(figure, left + head * (width + gap), top + layer * (height + gap), width, height)
@@ -116,44 +115,6 @@ def attention_atlas(
     figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
     beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
     _dress_legend(figure.colorbar(image, cax=beside))
-    return figure
-
-
-def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
-    """Draw what runs recorded while training, by step: losses, BLEU and the learning rate, one colour a run.
-
-    A record is a line of `metrics.jsonl`: `kind` is "train" or "valid", `step` an integer, the rest numbers.
-    """
-    if not any(runs.values()):
-        raise UsageError("There are no metrics to draw.", "Train for some steps first, or name a run that was trained.")
-    panels = [
-        ("training loss", "train", "loss", _draw_noisy),
-        ("validation loss", "valid", "loss", _draw_dots),
-        ("validation BLEU", "valid", "bleu", _draw_dots),
-        ("learning rate", "train", "learning_rate", _draw_line),
-    ]
-    figure = _figure(10, 6.6, layout="constrained")
-    lines: dict[str, Line2D] = {}
-    for axes, (heading, kind, field, draw) in zip(figure.subplots(2, 2).flat, panels, strict=True):
-        axes.set_title(heading, fontsize=11, color=INK, loc="left")
-        _tidy(axes)
-        for number, (name, records) in enumerate(runs.items()):
-            steps, values = _series(records, kind=kind, field=field)
-            if len(steps):
-                colour = RUN_COLOURS[number % len(RUN_COLOURS)]
-                lines[name] = draw(axes, steps, values, colour=colour)
-        if axes.lines:
-            axes.set_xlim(left=0)
-            axes.set_xlabel("step", fontsize=9, color=INK)
-        else:
-            axes.set(xticks=[], yticks=[])
-            axes.text(0.5, 0.5, "none recorded", ha="center", va="center", color="0.6", transform=axes.transAxes)
-    labels = [safe_label(name, longest=60) for name in lines]
-    legend = figure.legend(
-        list(lines.values()), labels, loc="outside upper center", ncols=4, frameon=False, fontsize=10
-    )
-    for text in legend.get_texts():
-        text.set(**text_style())
     return figure
 
 
@@ -179,7 +140,7 @@ def save(figure: "Figure", path: Path | str) -> Path:
     return path
 
 
-def _figure(width: float, height: float, *, layout: Literal["constrained"] | None = None) -> "Figure":
+def make_figure(width: float, height: float, *, layout: Literal["constrained"] | None = None) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -259,7 +220,7 @@ def _dress_legend(legend: "Colorbar") -> None:
     legend.outline.set(edgecolor="0.75", linewidth=0.6)
 
 
-def _tidy(axes: "Axes") -> None:
+def tidy(axes: "Axes") -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -267,28 +228,3 @@ def _tidy(axes: "Axes") -> None:
     axes.tick_params(labelsize=8, color="0.75", labelcolor=INK)
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
-
-
-def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> tuple[Numbers, Numbers]:
-    """Steps and values of one field; records without it, or with no finite number, are left out."""
-    found = [(r["step"], r[field]) for r in records if r.get("kind") == kind and r.get(field) is not None]
-    pairs = np.array(found, dtype=np.float64).reshape(-1, 2)
-    pairs = pairs[np.isfinite(pairs[:, 1])]
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _draw_line(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
-    return axes.plot(steps, values, color=colour, linewidth=1.6)[0]
-
-
-def _draw_dots(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
-    return axes.plot(steps, values, color=colour, linewidth=1.6, marker="o", markersize=3.5)[0]
-
-
-def _draw_noisy(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
-    """Draw every step faintly, and over them a running mean of a fiftieth of the steps."""
-    window = max(1, len(values) // 50)
-    axes.plot(steps, values, color=colour, linewidth=0.8, alpha=0.35)
-    smooth = np.convolve(values, np.ones(window) / window, mode="valid")
-    # Each mean stands at its window's middle, so that it does not lag behind.
-    return _draw_line(axes, steps[window // 2 :][: len(smooth)], smooth, colour=colour)

@@ -12,9 +12,12 @@ from torch import nn
 
 from regard.config import ModelTable, build
 from regard.errors import UsageError, did_you_mean
+from regard.models.gpt import GPT, GPTConfig
+from regard.models.llama import Llama, LlamaConfig
+from regard.models.recurrent import Recurrent, RecurrentConfig
 from regard.models.transformer import Transformer, TransformerConfig
 
-ModelConfig = TransformerConfig
+ModelConfig = TransformerConfig | RecurrentConfig | GPTConfig | LlamaConfig
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,23 @@ def _transformer(name: str, n_layers: int, d_model: int, d_ff: int, n_heads: int
     return Preset(name, ("translate",), TransformerConfig, {**sizes, **widths, **others}, about)
 
 
+def _recurrent(name: str, n_layers: int, d_model: int, d_state: int, about: str, **others: Any) -> Preset:
+    sizes = {"n_layers": n_layers, "d_model": d_model, "d_state": d_state}
+    return Preset(name, ("translate",), RecurrentConfig, {**sizes, **others}, about)
+
+
+def _gpt(name: str, n_layers: int, n_heads: int, d_model: int, context: int, about: str, **others: Any) -> Preset:
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "context": context}
+    return Preset(name, ("language",), GPTConfig, {**sizes, **others}, about)
+
+
+def _llama(
+    name: str, n_layers: int, n_heads: int, d_model: int, d_ff: int, context: int, about: str, **others: Any
+) -> Preset:
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": d_ff, "context": context}
+    return Preset(name, ("language",), LlamaConfig, {**sizes, **others}, about)
+
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -41,9 +61,25 @@ PRESETS: dict[str, Preset] = {
         _transformer("transformer-small", 3, 256, 1024, 4, "an hour on a laptop", norm_order="pre", dropout=0.2),
         _transformer("transformer-base", 6, 512, 2048, 8, "the paper's base model"),
         _transformer("transformer-big", 6, 1024, 4096, 16, "the paper's big model", dropout=0.3),
+        # About as many parameters as transformer-tiny, so that what differs is the architecture.
+        _recurrent("rnn", 2, 128, 248, "before attention", attention="none", bidirectional=False, dropout=0.3),
+        _recurrent(
+            "rnn-attention", 2, 128, 208, "attention over a recurrent encoder", bidirectional=False, dropout=0.3
+        ),
+        _recurrent("birnn-attention", 2, 128, 144, "the same, reading the source in both directions", dropout=0.3),
+        _gpt("gpt-nano", 4, 4, 128, 64, "minutes on a laptop", dropout=0.0),
+        _gpt("gpt-mini", 6, 6, 384, 256, "an hour on a laptop, or minutes on a GPU", dropout=0.2),
+        _gpt("gpt2", 12, 12, 768, 1024, "the smallest GPT-2"),
+        _llama("llama-nano", 4, 4, 128, 344, 64, "as gpt-nano, with what came after", n_key_heads=2),
+        _llama("llama-mini", 6, 6, 384, 1024, 256, "as gpt-mini, with what came after", n_key_heads=2, dropout=0.2),
     )
 }
-_MODELS: dict[type[ModelConfig], type[nn.Module]] = {TransformerConfig: Transformer}
+_MODELS: dict[type[ModelConfig], type[nn.Module]] = {
+    TransformerConfig: Transformer,
+    RecurrentConfig: Recurrent,
+    GPTConfig: GPT,
+    LlamaConfig: Llama,
+}
 
 
 def find_preset(name: str) -> Preset:

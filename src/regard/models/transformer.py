@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from regard.errors import ConfigError, did_you_mean
 from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.cache import DecoderState, GrowingPast, KeyValues
-from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
+from regard.parts.cache import DecoderState, GrowingPast, KeyValues, last_real
+from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, check_tying
 from regard.parts.feedforward import FeedForward, GatedFeedForward
 from regard.parts.initialisation import initialise
 from regard.parts.masks import Mask
@@ -28,7 +28,6 @@ from regard.parts.positions import Rotation, make_positions
 from regard.parts.residual import make_residual
 from regard.parts.taps import tap
 
-TYINGS = ("all", "target", "none")
 _SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "max_positions", "window")
 
 
@@ -56,13 +55,7 @@ class TransformerConfig:
     tied: str = "all"  # one matrix for source, target and output; target: for target and output; none
 
     def __post_init__(self) -> None:
-        if self.tied not in TYINGS:
-            raise ConfigError(f"There is no tying '{self.tied}'.", did_you_mean(self.tied, TYINGS))
-        if self.tied == "all" and self.source_vocab != self.target_vocab:
-            raise ConfigError(
-                f"Source and target have {self.source_vocab} and {self.target_vocab} tokens and cannot share a matrix.",
-                "Use one vocabulary (tokenizer.shared = true), or model.tied = target.",
-            )
+        check_tying(self.tied, source_vocab=self.source_vocab, target_vocab=self.target_vocab)
         for name in _SIZES:
             value, least = getattr(self, name), 0 if name == "window" else 1
             if value < least:
@@ -176,7 +169,7 @@ class Transformer(nn.Module):
         positions = torch.arange(target.shape[1], device=target.device)
         x = self.target_embedding(target, positions)
         # Padding stands behind the real positions, where the causal mask hides it from them.
-        mask = self._windowed(Mask(causal=True), target.shape[1], target.device)
+        mask = Mask(causal=True, window=self._window)
         rotation = self._rotation(positions)
         for layer in self.decoder:
             x = layer(x, memory, mask, memory_mask, rotation)
@@ -187,8 +180,7 @@ class Transformer(nn.Module):
         """source ids (B, S) of (B,) lengths to the memory (B, S, D)."""
         positions = torch.arange(source.shape[1], device=source.device)
         x = self.source_embedding(source, positions, source_lengths)
-        mask = masks.padding(source_lengths, source.shape[1])
-        mask = self._windowed(mask, source.shape[1], source.device)
+        mask = replace(masks.padding(source_lengths, source.shape[1]), window=self._window)
         rotation = self._rotation(positions)
         for layer in self.encoder:
             x = layer(x, mask, rotation)
@@ -210,15 +202,14 @@ class Transformer(nn.Module):
 
     def step(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
         """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
-        advanced, positions, mask = state.advance(counts, ids.shape[1], window=self.config.window or None)
+        advanced, positions, mask = state.advance(counts, ids.shape[1], window=self._window)
         x = self.target_embedding(ids, positions)
         rotation = self._rotation(positions)
         past = GrowingPast(state.past)
         for layer, memory in zip(self._decoder_layers, state.memory, strict=True):
             x = layer.step(x, past, memory, mask, state.memory_mask, rotation)
-        last = x[:, -1] if counts is None else x[torch.arange(len(x), device=x.device), counts - 1]
-        logits = tap(self, "logits", self.output(self.decoder_norm(last)))
-        return logits, replace(advanced, past=past.grown())
+        logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
+        return logits, replace(advanced, past=past.grown()).forget(self._window)
 
     @property
     def _decoder_layers(self) -> Iterable[DecoderLayer]:
@@ -230,10 +221,9 @@ class Transformer(nn.Module):
             return None
         return Rotation(positions, self.config.d_model // self.config.n_heads, base=self.config.position_base)
 
-    def _windowed(self, mask: Mask, length: int, device: torch.device) -> Mask:
-        if not self.config.window:
-            return mask
-        return masks.restrict(mask, masks.window(length, length, self.config.window, device=device))
+    @property
+    def _window(self) -> int | None:
+        return self.config.window or None
 
 
 def _residual(config: TransformerConfig) -> nn.Module:

@@ -1,7 +1,8 @@
 """Attention: softmax(Q Kᵀ / √d_k) V, and its multi-head form (Vaswani et al. 2017, 3.2).
 
-With nobody listening the fused kernel runs; a listener for scores or weights makes the same module compute them by the
-formula. Both give the same numbers, and zeros in a row that may attend to nothing.
+With nobody listening the fused kernel runs, block by block where a window is short against the sequence; a listener for
+scores or weights makes the same module compute them by the formula. All give the same numbers, and zeros in a row that may
+attend to nothing.
 """
 
 import math
@@ -11,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.parts.local_attention import cut
 from regard.parts.masks import Mask
 from regard.parts.positions import Rotation
 from regard.parts.taps import listened, tap
@@ -42,16 +44,48 @@ def attend(
 ) -> Tensor:
     """(B, H, T, K), (B, H, S, K), (B, H, S, V) to (B, H, T, V) by the fastest way; `bias` is added to the scores."""
     n_queries, n_keys = query.shape[-2], key.shape[-2]
+    mask = mask.simplified(n_keys)
+    blocks = cut(mask, n_queries, n_keys) if bias is None else None
+    if blocks is not None:
+        near = Mask(blocks.allowed(mask.allowed, len(key), key.device))
+        heads = attend(blocks.queries(query), blocks.keys(key), blocks.keys(value), near, scale=scale)
+        return blocks.joined(heads)
     if query.device.type == "cpu" and n_keys <= SHORT and query.numel() > FEW:
         scores = attention_scores(query, key, scale=scale)
         scores = scores if bias is None else scores + bias
         return attention_weights(scores, mask.tensor(n_queries, n_keys, query.device)) @ value
-    if mask.causal and mask.allowed is None and bias is None and n_queries == n_keys:
+    everywhere = mask.allowed is None and mask.window is None and bias is None
+    if mask.causal and everywhere and n_queries == n_keys:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     allowed = mask.tensor(n_queries, n_keys, query.device)
     if bias is not None:
         allowed = bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, scale=scale)
+
+
+def attend_for(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Mask,
+    *,
+    scale: float,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Do as `attend`, with the taps of a module: scores, weights, heads. Who listens to the first two gets the formula."""
+    if not listened(module, "scores", "weights"):
+        return tap(module, "heads", attend(query, key, value, mask, scale=scale, bias=bias))
+    scores = attention_scores(query, key, scale=scale)
+    scores = tap(module, "scores", scores if bias is None else scores + bias)
+    allowed = mask.tensor(query.shape[-2], key.shape[-2], query.device)
+    weights = tap(module, "weights", attention_weights(scores, allowed))
+    return tap(module, "heads", weights @ value)
+
+
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    """(B, T, H · K) to (B, H, T, K)."""
+    return x.view(*x.shape[:-1], n_heads, -1).transpose(1, 2)
 
 
 class MultiHeadAttention(nn.Module):
@@ -113,23 +147,8 @@ class MultiHeadAttention(nn.Module):
         if rotation is not None:
             query = rotation(query)
         query = tap(self, "query", query)
-        if listened(self, "scores", "weights"):
-            heads = self._attend_openly(query, key, value, mask, bias)
-        else:
-            heads = attend(query, key, value, mask, scale=self.scale, bias=bias)
-        heads = tap(self, "heads", heads)  # (B, H, T, V)
+        heads = attend_for(self, query, key, value, mask, scale=self.scale, bias=bias)  # (B, H, T, V)
         return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))
 
-    def _attend_openly(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, bias: Tensor | None) -> Tensor:
-        """The formula, step by step, for those who listen."""
-        scores = attention_scores(query, key, scale=self.scale)
-        if bias is not None:
-            scores = scores + bias
-        scores = tap(self, "scores", scores)
-        allowed = mask.tensor(query.shape[-2], key.shape[-2], query.device)
-        weights = tap(self, "weights", attention_weights(scores, allowed))
-        return torch.matmul(weights, value)
-
     def _split(self, x: Tensor) -> Tensor:
-        """(B, T, H * K) to (B, H, T, K)."""
-        return x.view(*x.shape[:-1], self.n_heads, -1).transpose(1, 2)
+        return split_heads(x, self.n_heads)

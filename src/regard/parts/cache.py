@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.parts.masks import EVERYTHING, Mask, restrict
-from regard.parts.masks import window as windowed
+from regard.parts.masks import EVERYTHING, Mask
 
 KeyValues = tuple[Tensor, Tensor]  # (rows, H, slots, K) each
 
@@ -23,7 +22,8 @@ class DecoderState:
     lengths: (R,) how many positions of each row were read.
     n_sentences: whose rows these are, equally many each; no tensor tells where there is no memory.
     past: keys and values of each layer's self-attention; empty before the first step.
-    slots: (R, L) which position each slot of `past` holds, -1 for none; None while slot j holds position j in every row.
+    first: the position that slot 0 of `past` holds; more than 0 when earlier ones were forgotten.
+    slots: (R, L) which position each slot holds, -1 for none; None while slot j holds position first + j in every row.
     memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder alone.
     memory_mask: which keys of the memory are real.
     """
@@ -31,9 +31,15 @@ class DecoderState:
     lengths: Tensor
     n_sentences: int
     past: tuple[KeyValues, ...] = ()
+    first: int = 0
     slots: Tensor | None = None
     memory: tuple[KeyValues, ...] = ()
     memory_mask: Mask = EVERYTHING
+
+    @classmethod
+    def empty(cls, n_sentences: int, device: torch.device) -> "DecoderState":
+        """The state of a decoder alone that has read nothing, a row a sentence."""
+        return cls(lengths=torch.zeros(n_sentences, dtype=torch.long, device=device), n_sentences=n_sentences)
 
     @property
     def n_rows(self) -> int:
@@ -87,22 +93,38 @@ class DecoderState:
         """
         n_old = self.n_slots
         if counts is None and self.slots is None:
-            positions = torch.arange(n_old, n_old + n_new, device=self.lengths.device)
-            mask = EVERYTHING if n_new == 1 else Mask(causal=True)
-            if window is not None:
-                mask = restrict(mask, windowed(n_new, n_old + n_new, window, device=positions.device))
-            return replace(self, lengths=self.lengths + n_new), positions, mask
+            begin = self.first + n_old
+            positions = torch.arange(begin, begin + n_new, device=self.lengths.device)
+            return replace(self, lengths=self.lengths + n_new), positions, Mask(causal=n_new > 1, window=window)
         steps = torch.arange(n_new, device=self.lengths.device)
         real = counts if counts is not None else torch.full_like(self.lengths, n_new)
         # Padding stays at the last real position: further on, learned positions may have ended.
         positions = self.lengths[:, None] + torch.minimum(steps, real[:, None] - 1)
         new = torch.where(steps < real[:, None], positions, -1)
-        slots = torch.cat([_pad_slots(self, n_old), new], dim=1)[:, None, :]  # (R, 1, L + T)
-        ahead = slots - positions[:, :, None]
-        allowed = (slots >= 0) & (ahead <= 0)
+        slots = torch.cat([_pad_slots(self, n_old), new], dim=1)  # (R, L + T)
+        advanced = replace(self, lengths=self.lengths + real, slots=slots)
+        if n_old == 0:
+            # Padding stands behind the real positions, where the causal mask hides it from them.
+            return advanced, positions, Mask(causal=True, window=window)
+        ahead = slots[:, None, :] - positions[:, :, None]  # (R, T, L + T)
+        allowed = (slots >= 0)[:, None, :] & (ahead <= 0)
         if window is not None:
             allowed &= ahead >= -window
-        return replace(self, lengths=self.lengths + real, slots=slots[:, 0]), positions, Mask(allowed[:, None])
+        return advanced, positions, Mask(allowed[:, None])
+
+    def forget(self, window: int | None) -> "DecoderState":
+        """Let go of the slots that no later query can reach: at most `window` are left, or all if there is no window."""
+        if window is None or self.n_slots <= window:
+            return self
+        n_gone = self.n_slots - window
+        if self.slots is None:
+            past = tuple((_behind(key, n_gone), _behind(value, n_gone)) for key, value in self.past)
+            return replace(self, first=self.first + n_gone, past=past)
+        # No row reaches more than `window` slots: its own are sorted to the end, in their order.
+        reached = self.slots >= (self.lengths[:, None] - window).clamp(min=0)
+        kept = reached.int().argsort(dim=1, stable=True)[:, n_gone:]
+        past = tuple((_chosen(key, kept), _chosen(value, kept)) for key, value in self.past)
+        return replace(self, past=past, slots=self.slots.where(reached, -1).gather(1, kept))
 
 
 class GrowingPast:
@@ -125,6 +147,11 @@ class GrowingPast:
         return tuple(self._grown)
 
 
+def last_real(x: Tensor, counts: Tensor | None) -> Tensor:
+    """(R, T, D), of which `counts` (R,) positions are real, all without it, to the last real one's (R, D)."""
+    return x[:, -1] if counts is None else x[torch.arange(len(x), device=x.device), counts - 1]
+
+
 def _n_keys(state: DecoderState) -> int:
     return state.memory[0][0].shape[2] if state.memory else 0
 
@@ -132,8 +159,21 @@ def _n_keys(state: DecoderState) -> int:
 def _pad_slots(state: DecoderState, n_slots: int) -> Tensor:
     slots = state.slots
     if slots is None:
-        slots = torch.arange(state.n_slots, device=state.lengths.device).expand(state.n_rows, -1)
+        last = state.first + state.n_slots
+        slots = torch.arange(state.first, last, device=state.lengths.device).expand(state.n_rows, -1)
     return F.pad(slots, (0, n_slots - slots.shape[1]), value=-1)
+
+
+def _behind(x: Tensor, n_gone: int) -> Tensor:
+    """(R, H, L, K) to (R, H, L - n_gone, K), without the first slots."""
+    kept = x[:, :, n_gone:]
+    # A view holds on to what it does not show: one slot more is nothing, a long prompt is much.
+    return kept.clone() if n_gone > kept.shape[2] else kept
+
+
+def _chosen(x: Tensor, slots: Tensor) -> Tensor:
+    """(R, H, L, K) and (R, M) to (R, H, M, K): of each row these slots."""
+    return x.gather(2, slots[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
 
 
 def _pad_allowed(state: DecoderState, n_keys: int) -> Tensor:

@@ -6,22 +6,37 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
 from regard.parts.positions import Fraction
 from regard.parts.taps import tap
 
+TYINGS = ("all", "target", "none")
+
+
+def check_tying(tied: str, *, source_vocab: int, target_vocab: int) -> None:
+    """Refuse a way to share matrices that does not exist, or that two vocabularies do not allow."""
+    if tied not in TYINGS:
+        raise ConfigError(f"There is no tying '{tied}'.", did_you_mean(tied, TYINGS))
+    if tied == "all" and source_vocab != target_vocab:
+        raise ConfigError(
+            f"Source and target have {source_vocab} and {target_vocab} tokens and cannot share a matrix.",
+            "Use one vocabulary (tokenizer.shared = true), or model.tied = target.",
+        )
+
 
 class TokenEmbedding(nn.Module):
-    """A vector a token, times √D (Vaswani et al. 2017, 3.4)."""
+    """A vector a token, times √D (Vaswani et al. 2017, 3.4) unless it is taken as it is."""
 
-    def __init__(self, vocab_size: int, d_model: int) -> None:
+    def __init__(self, vocab_size: int, d_model: int, *, scaled: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
-        self.scale = math.sqrt(d_model)
+        self.scale = math.sqrt(d_model) if scaled else 1.0
 
     def forward(self, ids: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return F.embedding(ids, self.weight) * self.scale
+        vectors = F.embedding(ids, self.weight)
+        return vectors if self.scale == 1 else vectors * self.scale
 
 
 class InputEmbedding(nn.Module):

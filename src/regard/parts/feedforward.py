@@ -5,6 +5,7 @@ gated form (Shazeer 2020, "GLU Variants Improve Transformer").
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,7 +14,12 @@ from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
 from regard.parts.taps import tap
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # as GPT-2 has it
+    "silu": F.silu,
+}
 
 
 class FeedForward(nn.Module):

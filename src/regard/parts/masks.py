@@ -1,10 +1,11 @@
 """Who may attend to whom. Boolean, True = may attend, everywhere; the only file that decides.
 
-A mask broadcasts to (B, H, T, S). It is kept in two halves, because the fused kernel knows the causal triangle by itself
-and is faster without a tensor for it.
+A mask broadcasts to (B, H, T, S). It is kept in three parts, because attention can use two of them without a tensor: the
+fused kernel knows the causal triangle by itself, and within a window most scores need not be computed at all.
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -12,17 +13,33 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Mask:
-    """What a query may attend to: where `allowed` is True, and, if `causal`, nothing later than itself."""
+    """What a query may attend to.
+
+    allowed: only where this is True.
+    causal: nothing later than itself.
+    window: nothing further away than that (restricted self-attention).
+    """
 
     allowed: Tensor | None = None
     causal: bool = False
+    window: int | None = None
+
+    def simplified(self, n_keys: int) -> "Mask":
+        """Return what is the same for so many keys, without a window that hides none of them."""
+        return self if self.window is None or self.window < n_keys - 1 else replace(self, window=None)
 
     def tensor(self, n_queries: int, n_keys: int, device: torch.device) -> Tensor | None:
-        """Return the whole mask as one tensor that broadcasts to (B, H, T, S), or None where all may attend to all."""
-        if not self.causal:
-            return self.allowed
-        triangle = causal(n_queries, n_keys, device=device)
-        return triangle if self.allowed is None else self.allowed & triangle
+        """Return the whole mask as one tensor that broadcasts to (B, H, T, S), or None where all may attend to all.
+
+        Where keys are more than queries, the queries are the last positions.
+        """
+        parts = [] if self.allowed is None else [self.allowed]
+        if self.causal:
+            parts.append(causal(n_queries, n_keys, device=device))
+        radius = self.simplified(n_keys).window
+        if radius is not None:
+            parts.append(window(n_queries, n_keys, radius, device=device))
+        return reduce(torch.logical_and, parts) if parts else None
 
 
 EVERYTHING = Mask()
@@ -41,9 +58,8 @@ def causal(n_queries: int, n_keys: int, *, device: torch.device | None = None) -
 
 def window(n_queries: int, n_keys: int, radius: int, *, device: torch.device | None = None) -> Tensor:
     """Return (T, S): a query sees the positions at most `radius` away (restricted self-attention)."""
-    queries = torch.arange(n_keys - n_queries, n_keys, device=device)
-    keys = torch.arange(n_keys, device=device)
-    return (queries[:, None] - keys[None, :]).abs() <= radius
+    own = n_keys - n_queries  # the first query's own position
+    return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril(own + radius).triu(own - radius)
 
 
 def prefix(lengths: Tensor, n_keys: int) -> Tensor:
@@ -52,6 +68,6 @@ def prefix(lengths: Tensor, n_keys: int) -> Tensor:
     return causal(n_keys, n_keys, device=lengths.device) | inside
 
 
-def restrict(mask: Mask, allowed: Tensor) -> Mask:
-    """Return the mask that allows what both allow."""
-    return replace(mask, allowed=allowed if mask.allowed is None else mask.allowed & allowed)
+def apart(documents: Tensor, mask: Mask) -> Mask:
+    """Narrow a mask without `allowed`: (B, T) of document numbers, of which each sees itself only."""
+    return replace(mask, allowed=(documents[:, :, None] == documents[:, None, :])[:, None])

@@ -19,6 +19,14 @@ def sinusoids(positions: Tensor, d_model: int, *, base: float = 10000.0) -> Tens
     return both[..., :d_model].float()
 
 
+def positions_inside(documents: Tensor) -> Tensor:
+    """(B, T) of document numbers to the positions (B, T), counted anew where another document begins."""
+    places = torch.arange(documents.shape[1], device=documents.device)
+    begins = torch.zeros_like(documents, dtype=torch.bool)
+    begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return places - (places * begins).cummax(dim=1).values
+
+
 def index_encoding(positions: Tensor, d_model: int) -> Tensor:
     """(…,) to (…, D): the order number itself, in every feature. Unbounded."""
     return positions[..., None].float().expand(*positions.shape, d_model)

@@ -7,7 +7,7 @@ return another tensor in its place: recording, ablation and patching are one mec
 
 import contextlib
 import fnmatch
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -62,13 +62,36 @@ def listening(model: nn.Module, patterns: str | Sequence[str], listen: Listen) -
         _listeners.reset(token)
 
 
+class Record(Mapping[str, Tensor]):
+    """What was heard, detached, by public name: the last tensor of each, or all of them in order.
+
+    One forward pass shows most taps once; those inside a recurrence, or in a loop that decodes, once a step.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, list[Tensor]] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._calls[name][-1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def calls(self, name: str) -> tuple[Tensor, ...]:
+        """Return every tensor that was heard under this name, the first one first."""
+        return tuple(self._calls[name])
+
+    def keep(self, name: str, tensor: Tensor) -> None:
+        """Append a tensor; what `listening` calls."""
+        self._calls.setdefault(name, []).append(tensor.detach())
+
+
 @contextlib.contextmanager
-def recording(model: nn.Module, patterns: str | Sequence[str] = "*") -> Iterator[dict[str, Tensor]]:
-    """Yield a dictionary that fills with the matching taps' tensors, detached, by public name."""
-    record: dict[str, Tensor] = {}
-
-    def keep(name: str, tensor: Tensor) -> None:
-        record[name] = tensor.detach()
-
-    with listening(model, patterns, keep):
+def recording(model: nn.Module, patterns: str | Sequence[str] = "*") -> Iterator[Record]:
+    """Yield a record that fills with the matching taps' tensors."""
+    record = Record()
+    with listening(model, patterns, record.keep):
         yield record

@@ -1,10 +1,11 @@
 """One job, one file: what an example is, the loss, the prediction, the score."""
 
 from regard.errors import UsageError, did_you_mean
+from regard.tasks.language import Language
 from regard.tasks.task import Task
 from regard.tasks.translate import Translate
 
-TASKS: dict[str, type[Task]] = {"translate": Translate}
+TASKS: dict[str, type[Task]] = {"translate": Translate, "language": Language}
 
 
 def find_task(name: str) -> type[Task]:

@@ -6,7 +6,7 @@ before, since the "und" of "Hund" is another word.
 
 What is lost too are words that begin with all the tokens of a banned one: when they have been written, nobody knows how
 the word will end. And what is not caught is a word spelt by other tokens than the tokenizer takes, which a model has
-never seen.
+never seen; nor, in a vocabulary of tiktoken, one whose first letters share a token with a bracket or a quotation mark.
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,14 @@ def _spellings(text: str, tokenizer: Tokenizer) -> set[tuple[int, ...]]:
 
     Texts with an unknown part have none: they cannot be written anyway.
     """
-    spaced = tuple(tokenizer.encode(text))
-    # A character of another kind, so that no token spans it and the text.
-    behind = tokenizer.pieces(("(" if text[0].isalnum() else "a") + text)
-    joined = tuple(piece.id for piece in behind if piece.start > 0)
-    whole = any(piece.start == 1 for piece in behind)
-    found = {spaced, joined} if whole else {spaced}
+    if tokenizer.spaced:
+        found = {tuple(tokenizer.encode(text))}
+        # A character of another kind, so that no token spans it and the text.
+        behind = tokenizer.pieces(("(" if text[0].isalnum() else "a") + text)
+        if any(piece.start == 1 for piece in behind):
+            found.add(tuple(piece.id for piece in behind if piece.start > 0))
+    else:
+        found = {tuple(tokenizer.encode(" " + text)), tuple(tokenizer.encode(text))}
     return {ids for ids in found if ids and tokenizer.unknown_id not in ids}
 
 

@@ -66,6 +66,7 @@ class Task(Protocol):
     """One job."""
 
     name: str
+    verb: str  # the command that uses a trained run
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
@@ -86,7 +87,7 @@ class Task(Protocol):
         ...
 
     def initialise(self, model: nn.Module) -> None:
-        """Put given weights (word vectors) into a new model."""
+        """Put given weights (word vectors) into a new model; refuse one that does not fit the data."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, float]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
@@ -22,9 +21,9 @@ from regard.data import batching
 from regard.data.parallel import Vocabulary, prepare_parallel
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score, perplexity, score_translations
-from regard.parts.losses import output_cross_entropy
 from regard.tasks.pairs import PairBatch, PairExamples, pair_batch, pair_facts
 from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.token_loss import token_loss
 from regard.tasks.translating import Translation, Translator
 from regard.tasks.word_vectors import WordVectors
 
@@ -33,6 +32,7 @@ class Translate:
     """The task of translation over one vocabulary."""
 
     name = "translate"
+    verb = "translate"
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:
         self.vocabulary = vocabulary
@@ -66,7 +66,17 @@ class Translate:
         return {"source_vocab": source, "target_vocab": target}
 
     def initialise(self, model: nn.Module) -> None:
-        """Put given word vectors into the embeddings; a word without a vector keeps its random one."""
+        """Put given word vectors into the embeddings; a word without a vector keeps its random one.
+
+        Learned positions must reach as far as the longest example may, its end token counted.
+        """
+        longest, limit = self.config.data.max_length, getattr(model, "max_length", None)
+        if limit is not None and longest >= limit:
+            raise ConfigError(
+                f"data.max_length is {longest:,}, but the model has positions for {limit:,} tokens, one of "
+                "them for the end.",
+                f"Set data.max_length={limit - 1}, or model.max_positions={longest + 1}.",
+            )
         freeze = self.config.tokenizer.freeze_vectors
         if freeze and self.config.training.weight_decay:
             raise ConfigError(
@@ -90,13 +100,8 @@ class Translate:
         """The cross entropy summed over the target's tokens, and their number."""
         read, written = batch.target[:, :-1], batch.target[:, 1:]
         real = torch.arange(written.shape[1], device=written.device) < batch.target_lengths[:, None]
-        goal = written[real]
-        if hasattr(model, "states"):
-            states = model.states(batch.source, batch.source_lengths, read)[real]
-            bias = getattr(model.output, "bias", None)
-            return output_cross_entropy(states, model.output.weight, bias, goal, smoothing=smoothing), len(goal)
-        logits = model(batch.source, batch.source_lengths, read)[real]
-        return F.cross_entropy(logits, goal, label_smoothing=smoothing, reduction="sum"), len(goal)
+        inputs = batch.source, batch.source_lengths, read
+        return token_loss(model, inputs, written, real, smoothing=smoothing)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
         """Loss and perplexity on all pairs, BLEU and chrF on the first `n_decoded`, decoded greedily."""

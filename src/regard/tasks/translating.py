@@ -1,4 +1,4 @@
-"""From lines to translations: cut to fit, searched for, put together, aligned.
+"""From lines to translations: cut to fit, searched for, put together. Their words are aligned in `aligning.py`.
 
 One `Translator` serves one call: its models, its search settings and its rules. The loss and the scores are the task's.
 """
@@ -8,15 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.parallel import Vocabulary
 from regard.data.sentences import split_to_fit
-from regard.data.tokenizers import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.decoding.ensemble import Ensemble
 from regard.decoding.protocol import Decoder
@@ -24,11 +21,9 @@ from regard.decoding.result import DeadEndError, Decoded, Hypothesis
 from regard.decoding.rules import Banned, ForcedPrefix, Rule
 from regard.decoding.search import decode
 from regard.errors import UsageError
-from regard.evaluation.alignment import Link, align_words
-from regard.parts.taps import recording
+from regard.evaluation.alignment import Link
+from regard.tasks.aligning import check_alignable, cross_attentions, link_words, padded
 from regard.tasks.banned_words import banning
-
-Weights = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +112,8 @@ class Translator:
                 f"There are {len(texts):,} lines and {len(prefixes):,} beginnings for their translations.",
                 "Give one for each line, empty where the translation is free.",
             )
+        if align:
+            check_alignable(self.models[0])
         parts = self._parts(texts, prefixes)
         with torch.inference_mode():
             found = run_in_batches(
@@ -179,7 +176,7 @@ class Translator:
         ]
 
     def _decode(self, parts: list[_Part], numbers: list[int]) -> list[Decoded]:
-        ids, lengths = _padded([part.source for part in parts], self.vocabulary.source.pad_id, self.device)
+        ids, lengths = padded([part.source for part in parts], self.vocabulary.source.pad_id, self.device)
         inputs: Any = (ids, lengths) if len(self.models) == 1 else [(ids, lengths)] * len(self.models)
         limits = torch.full_like(lengths, self.decoding.max_length) if self.decoding.max_length else lengths * 2 + 10
         prefixes = [part.prefix for part in parts]
@@ -190,7 +187,7 @@ class Translator:
                 self.decoder,
                 self.decoder.start(inputs),
                 self.decoding,
-                start_id=self.vocabulary.target.start_id,
+                prompt=self.vocabulary.target.start_id,
                 end_id=self.vocabulary.target.end_id,
                 limits=limits.clamp(max=self.model_limit),
                 rules=[*self.rules, *begun],
@@ -224,47 +221,8 @@ class Translator:
             sources = [parts[number].source for number in having]
             weights = cross_attentions(self.models[0], self.vocabulary, sources, outputs)
             for number, ids, own in zip(having, outputs, weights, strict=True):
-                links[number].append(tuple(self._links(parts[number].text, ids, own)))
+                links[number].append(tuple(link_words(self.vocabulary, parts[number].text, ids, own)))
         return links
-
-    def _links(self, text: str, ids: Sequence[int], weights: Weights) -> list[Link]:
-        if not ids:
-            return []
-        return align_words(
-            weights[: len(ids)],
-            source_words=[*self.vocabulary.source.words(text), None],
-            target_words=_words_of_ids(self.vocabulary.target, ids),
-        )
-
-
-def cross_attention(model: Any, vocabulary: Vocabulary, source: Sequence[int], target: Sequence[int]) -> Weights:
-    """The weights (T, S) of one pair; see `cross_attentions`."""
-    return cross_attentions(model, vocabulary, [source], [target])[0]
-
-
-def cross_attentions(
-    model: Any, vocabulary: Vocabulary, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[Weights]:
-    """The weights (T, S) of the model's cross-attention over each source while it writes the target and its end.
-
-    Averaged over the heads of the layer that the model names: the one before the last shows alignment best
-    (Garg et al. 2019, "Jointly Learning to Align and Translate").
-    """
-    device = next(model.parameters()).device
-    source, source_lengths = _padded(sources, vocabulary.source.pad_id, device)
-    begun = [[vocabulary.target.start_id, *ids] for ids in targets]
-    target, _ = _padded(begun, vocabulary.target.pad_id, device)
-    with recording(model, model.alignment_tap) as record, torch.inference_mode():
-        model.states(source, source_lengths, target)
-    weights = record[model.alignment_tap].mean(1).float().cpu().numpy()  # (B, T, S)
-    return [own[: len(rows), : len(columns)] for own, rows, columns in zip(weights, begun, sources, strict=True)]
-
-
-def _padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return ids (B, T), padded behind, and their lengths (B,)."""
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
-    return ids, torch.tensor([len(row) for row in rows], device=device)
 
 
 def _joined(text: str, parts: list[str], found: list[tuple[Candidate, ...]]) -> Translation:
@@ -305,13 +263,3 @@ def _first_words(text: str, parts: list[str]) -> list[int]:
         numbers.append(len(text[: start + 1].split()) - 1)
         end = start + len(part)
     return numbers
-
-
-def _words_of_ids(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
-    """Which word of the decoded text each id belongs to; by decoding growing beginnings, so that any ids will do.
-
-    White space alone belongs to the word before it; None where there is no word.
-    """
-    counts = [len(tokenizer.decode(ids[:end]).split()) for end in range(1, len(ids) + 1)]
-    # The first bytes of a character may look like a word, until all of them turn out to be a space.
-    return [min(max(1, count), counts[-1]) - 1 if counts[-1] else None for count in counts]

@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.config import RunConfig
 from regard.runs.names import prefers_average
+from regard.tasks import find_task
 
 
 def model_card(
@@ -36,7 +37,7 @@ def model_card(
         "",
         "## Use",
         "",
-        f"    regard {'translate' if config.task == 'translate' else 'predict'} {name}",
+        f"    regard {find_task(config.task).verb} {name}",
         "",
         "All settings are in `config.toml`; `regard train config.toml --run ANOTHER` repeats the run.",
         "",

@@ -54,7 +54,6 @@ def train(
             sizes = model_config(config.model, origin="model", **prepared.task.sizes())
             config = dataclasses.replace(config, model=resolved(config.model, sizes))
             model = build_model(sizes, seed=config.seed)
-        refuse_short_positions(model, config)
         prepared.task.initialise(model)
         session = Session(run, config, prepared, model.to(machine.device), machine)
         if dry_run:
@@ -132,26 +131,19 @@ def check(config: RunConfig) -> None:
         raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
 
 
-def refuse_short_positions(model: nn.Module, config: RunConfig) -> None:
-    """Learned positions must reach as far as the longest example may, its end token counted."""
-    limit = getattr(model, "max_length", None)
-    if limit is not None and config.data.max_length >= limit:
-        raise ConfigError(
-            f"data.max_length is {config.data.max_length:,}, but the model has positions for {limit:,} tokens, one of "
-            "them for the end.",
-            f"Set data.max_length={limit - 1}, or model.max_positions={config.data.max_length + 1}.",
-        )
-
-
 def with_absolute_paths(config: RunConfig) -> RunConfig:
     """Write the data's paths so that the run can be resumed from any folder."""
 
-    def absolute(files: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(str(Path(file).absolute()) for file in files)
+    def absolute(file: str) -> str:
+        return str(Path(file).absolute()) if file else ""
 
-    data = dataclasses.replace(config.data, train=absolute(config.data.train), valid=absolute(config.data.valid))
-    (vectors,) = absolute((config.tokenizer.vectors,)) if config.tokenizer.vectors else ("",)
-    return dataclasses.replace(config, data=data, tokenizer=dataclasses.replace(config.tokenizer, vectors=vectors))
+    train, valid = (tuple(map(absolute, files)) for files in (config.data.train, config.data.valid))
+    given = config.tokenizer
+    return dataclasses.replace(
+        config,
+        data=dataclasses.replace(config.data, train=train, valid=valid),
+        tokenizer=dataclasses.replace(given, file=absolute(given.file), vectors=absolute(given.vectors)),
+    )
 
 
 def refuse_changed_data(run: RunFolder) -> None:

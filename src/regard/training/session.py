@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -24,31 +23,12 @@ from regard.training.averages import MovingAverage
 from regard.training.card import model_card
 from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
-from regard.training.loop import Learner, Place, Update, gradients, updates
+from regard.training.loop import Learner, Update, gradients, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import Wish, stop_wishes
+from regard.training.standing import Standing, order_settings
 
 SIGNAL = "stopped by a signal"
-
-
-@dataclass
-class Standing:
-    """What a checkpoint keeps beside tensors: where the run stands and how it has done."""
-
-    place: Place = field(default_factory=Place)
-    seconds: float = 0.0
-    order: dict[str, int] = field(default_factory=dict)  # the settings on which the order of examples depends
-    best: dict[str, Any] = field(default_factory=dict)  # step, loss and scores of the best validation
-    validation: dict[str, Any] | None = None  # of this very step
-    validated: list[int] = field(default_factory=list)  # the steps of all validations
-    worse: int = 0  # validations in a row without a better loss
-
-    def as_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Standing":
-        return cls(**{**state, "place": Place(**state["place"])})
 
 
 class Session:
@@ -61,7 +41,7 @@ class Session:
         self.config = config
         self.prepared = prepared
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
-        self.standing = Standing(order=_order_settings(config))
+        self.standing = Standing(order=order_settings(config))
         self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
         self.learner = Learner(
             model=model,
@@ -302,15 +282,6 @@ class Session:
         for buffer, before in zip(self.learner.model.buffers(), kept, strict=True):
             buffer.copy_(before)
         return seconds
-
-
-def _order_settings(config: RunConfig) -> dict[str, int]:
-    training = config.training
-    return {
-        "seed": config.seed,
-        "training.batch_tokens": training.batch_tokens,
-        "training.accumulate": training.accumulate,
-    }
 
 
 def _scores(step: int, validation: Validation) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def byte_lines(file: str) -> Iterator[bytes]:
             while raw := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if number == 1:
-                    raw = _without_mark(file, raw)
+                    raw = without_mark(file, raw)
                 if raw.endswith(b"\n"):
                     raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
                 elif len(raw) > MAX_LINE_BYTES:
@@ -101,7 +101,8 @@ def excerpt(text: str, *, characters: int = EXCERPT_CHARACTERS) -> str:
     )
 
 
-def _without_mark(file: str, raw: bytes) -> bytes:
+def without_mark(file: str, raw: bytes) -> bytes:
+    """Return the first line of a file without its byte order mark."""
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{file}: UTF-8 was expected, its first bytes say UTF-16.", "Save it as UTF-8.")
     return raw.removeprefix(codecs.BOM_UTF8)

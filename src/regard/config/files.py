@@ -1,8 +1,4 @@
-"""A run's settings: frozen dataclasses, read from TOML and written to it, changed by dotted overrides.
-
-One class a table of the file, one source for each default; a field's `help` is what the command line shows.
-Nothing here is evaluated, and no key can name code.
-"""
+"""Settings read from TOML and written to it, changed by dotted overrides. Nothing here is evaluated."""
 
 import dataclasses
 import math
@@ -10,128 +6,13 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regard.config.tables import TASK_DEFAULTS, ModelTable, RunConfig
 from regard.errors import ConfigError, did_you_mean
 
 Table = TypeVar("Table")
-
-
-def option(default: Any, help: str, *, least: float | None = None, below: float | None = None) -> Any:
-    """Declare a field of a table: its default, the sentence that explains it, and the range of a number."""
-    return dataclasses.field(default=default, metadata={"help": help, "least": least, "below": below})
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataConfig:
-    """What is read, and how strictly."""
-
-    train: tuple[str, ...] = option((), "training files: two aligned text files, or one or more of any known format")
-    valid: tuple[str, ...] = option((), "validation files; without them a part of the training data is held out")
-    source: str = option("", "language code or column of the source, where a file holds several")
-    target: str = option("", "language code or column of the target, where a file holds several")
-    hold_out: int = option(
-        0, "how many pairs to hold out without validation files; 0 chooses 1 %, 100 to 2,000", least=0
-    )
-    on_bad: str = option("stop", "stop when more than 1 % of the pairs are bad, or keep-going")
-    max_length: int = option(256, "longest sentence in tokens; a longer one is a bad pair", least=1)
-    max_ratio: float = option(9.0, "largest ratio of the two sides' lengths in characters", least=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizerConfig:
-    """How text becomes tokens."""
-
-    kind: str = option("bpe", "bpe (byte-level), unigram, wordpiece, characters, bytes or words")
-    vocab_size: int = option(0, "number of tokens; 0 chooses by the size of the corpus", least=0)
-    shared: bool = option(True, "one vocabulary for source and target")
-    vectors: str = option("", "word vectors in word2vec's text format for the embedding (kind words)")
-    freeze_vectors: bool = option(False, "keep given vectors as they are")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
-    """How long, how fast, and what is kept."""
-
-    steps: int = option(0, "stop after so many updates; 0 for no such limit", least=0)
-    epochs: int = option(0, "stop after so many passes over the data; 0 for no such limit", least=0)
-    minutes: float = option(0.0, "stop after so many minutes; 0 for no such limit", least=0)
-    batch_tokens: int = option(4096, "padded tokens of the longer side in a batch", least=1)
-    accumulate: int = option(1, "batches whose gradients are added up before an update", least=1)
-    learning_rate: float = option(0.003, "the schedule's peak", least=0)
-    schedule: str = option("inverse-sqrt", "inverse-sqrt, cosine, linear or constant")
-    warmup: int = option(1000, "updates over which the rate rises to its peak", least=0)
-    beta1: float = option(0.9, "Adam's decay of the mean", least=0, below=1)
-    beta2: float = option(0.98, "Adam's decay of the square", least=0, below=1)
-    epsilon: float = option(1e-9, "Adam's epsilon", least=0)
-    weight_decay: float = option(0.0, "decoupled weight decay of matrices", least=0)
-    clip: float = option(1.0, "largest norm of the gradient; 0 for none", least=0)
-    label_smoothing: float = option(
-        0.1, "share of the target's probability spread over the vocabulary", least=0, below=1
-    )
-    validate_every: int = option(0, "updates between validations; 0 for once an epoch, at least 200", least=0)
-    validate_decoded: int = option(
-        200, "how many validation sentences are decoded and scored; 0 for none, -1 for all", least=-1
-    )
-    save_every_steps: int = option(0, "updates between saves beside those at validations; 0 for none", least=0)
-    save_every_minutes: float = option(10.0, "minutes between saves beside those at validations; 0 for none", least=0)
-    patience: int = option(0, "stop after so many validations without a better loss; 0 for never", least=0)
-    keep: int = option(5, "how many of the newest checkpoints stay (the best stays too)", least=1)
-    average: int = option(0, "average the weights of the last so many validations at the end; 0 for none", least=0)
-    ema: float = option(0.0, "decay of the moving average of the weights; 0 for none", least=0, below=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodingConfig:
-    """How output is searched for."""
-
-    beam: int = option(5, "hypotheses kept a sentence; 1 is greedy search", least=1)
-    length_penalty: float = option(1.0, "exponent of the length that divides a hypothesis's log-probability")
-    n_best: int = option(1, "hypotheses returned a sentence", least=1)
-    max_length: int = option(0, "most tokens written; 0 chooses by the length of the input", least=0)
-    min_length: int = option(0, "fewest tokens before the end token", least=0)
-    sample: bool = option(False, "draw tokens at random instead of searching")
-    temperature: float = option(1.0, "divides the logits before sampling")
-    top_k: int = option(0, "sample among so many likeliest tokens; 0 for all", least=0)
-    top_p: float = option(1.0, "sample among the likeliest tokens that hold this much probability")
-    no_repeat_ngram: int = option(0, "no n-gram of this length occurs twice; 0 for no such rule", least=0)
-    repetition_penalty: float = option(
-        1.0, "divides the logits of tokens already written; above 1 they come less often"
-    )
-    batch_size: int = option(64, "sentences decoded together", least=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RuntimeConfig:
-    """The machine."""
-
-    device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
-    precision: str = option("auto", "auto, fp32, bf16")
-    threads: int = option(0, "threads of the CPU; 0 for one a core", least=0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelTable:
-    """Which network: a preset's name, then any field of that model's config."""
-
-    preset: str = ""
-    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """A whole run file."""
-
-    task: str
-    seed: int = option(1, "seed of everything random", least=0)
-    data: DataConfig = DataConfig()
-    tokenizer: TokenizerConfig = TokenizerConfig()
-    model: ModelTable = ModelTable()
-    training: TrainingConfig = TrainingConfig()
-    decoding: DecodingConfig = DecodingConfig()
-    runtime: RuntimeConfig = RuntimeConfig()
 
 
 def read(path: Path) -> RunConfig:
@@ -149,11 +30,19 @@ def read(path: Path) -> RunConfig:
     return from_tables(tables, origin=str(path))
 
 
+def default_config(task: str) -> RunConfig:
+    """Return the settings of a task where nothing is said about them."""
+    return from_tables({"task": task}, origin=task)
+
+
 def from_tables(tables: Mapping[str, Any], *, origin: str) -> RunConfig:
     """Build a RunConfig from parsed TOML; `origin` names the file in messages."""
     tables = dict(tables)
     if "task" not in tables:
         raise ConfigError(f"{origin} does not say which task it is for.", 'Add a line such as: task = "translate"')
+    for name, defaults in TASK_DEFAULTS.get(str(tables["task"]), {}).items():
+        if isinstance(tables.get(name, {}), Mapping):
+            tables[name] = {**defaults, **tables.get(name, {})}
     model = tables.pop("model", {})
     if not isinstance(model, Mapping):
         raise ConfigError(f"{origin}: model is a table, not {model!r}.", 'Write: [model] and below it preset = "…"')

@@ -1,57 +1,47 @@
-"""What Python users call: everything the command does, without the command.
-
-import regard
-run = regard.train("translate", train=["a.en", "a.de"], run="runs/mine", settings={"training.steps": 2000})
-run = regard.load("runs/mine")
-run.translate(["A dog runs."])[0].text
-"""
+"""A trained model with its vocabulary, ready for use."""
 
 import dataclasses
-import os
-import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from regard import config as configuration
 from regard import runtime
-from regard.config import DecodingConfig, ModelTable, RunConfig
+from regard.config import DecodingConfig, RunConfig
 from regard.data.formats import Pair, read_pairs
 from regard.errors import CheckpointError, DataError, UsageError
 from regard.evaluation.lengths import LengthBucket, scores_by_length
-from regard.evaluation.report import Comparison, System, compare_systems
 from regard.evaluation.scores import Score, perplexity, score_translations
 from regard.evaluation.statistics import check_tokenizer
-from regard.models.presets import default_preset
-from regard.runs import averaging, checkpoints, names, selection
+from regard.runs import checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
-from regard.runs.lock import locked
 from regard.tasks import find_task
+from regard.tasks.generating import Generation
+from regard.tasks.language import Language
 from regard.tasks.translate import Translate
 from regard.tasks.translating import Translation
 from regard.training import run as training
-from regard.training.events import Event, Finished
 
 BY_LENGTH = ("bleu", "chrf")
-Files = str | Path | Sequence[str | Path]
-Watch = Callable[[Event], None]
+AnyTask = TypeVar("AnyTask", Translate, Language)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Scores on a test set, and the translations that were scored."""
+    """Scores on a test set; of translation, also what was scored."""
 
     scores: tuple[Score, ...]
-    translations: tuple[str, ...]
-    references: tuple[str, ...]
+    count: int  # of what `unit` says
+    unit: str  # sentences, tokens
     seconds: float
+    translations: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
     by_length: tuple[LengthBucket, ...] = ()  # scores by the length of the source, where asked for
     notes: tuple[str, ...] = ()  # what a reader of the scores should know
 
@@ -119,11 +109,14 @@ class Run:
         by_length: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Evaluation:
-        """Translate a test set and score it: BLEU, chrF and TER, and the perplexity of the references.
+        """Score a run on a test set: a translator by BLEU, chrF and TER and the perplexity of the references, a language
+        model by loss, perplexity and bits per byte.
 
         by_length: score the sentences of each range of source lengths apart, too
         `source` and `target` are languages or columns of the files; by default those that the run was trained with.
         """
+        if isinstance(self.task, Language):
+            return self._evaluate_text(files, column=source, progress=progress)
         check_tokenizer(tokenize)
         data = self.config.data
         pairs = read_test_set(files, source=source or data.source, target=target or data.target)
@@ -144,18 +137,62 @@ class Run:
             scores=(*scores, perplexity(loss)) if n_pairs else tuple(scores),
             by_length=tuple(buckets),
             notes=tuple(notes) if n_long else (),
+            count=len(pairs),
+            unit="sentences",
             translations=tuple(outputs),
             references=tuple(references),
             seconds=seconds,
         )
 
+    def _evaluate_text(
+        self, files: Sequence[str], *, column: str, progress: Callable[[int], None] | None
+    ) -> Evaluation:
+        began = time.perf_counter()
+        watch = progress or (lambda done: None)
+        scores, n_tokens = self.language_task.score(self.model, files, column=column, progress=watch)
+        seconds = time.perf_counter() - began
+        return Evaluation(scores=tuple(scores), count=n_tokens, unit="tokens", seconds=seconds)
+
+    def generate(
+        self,
+        prompts: Sequence[str] = ("",),
+        *,
+        decoding: DecodingConfig | None = None,
+        banned: Sequence[str] = (),
+        seed: int = 1,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Generation]:
+        """Go on from prompts; an empty one begins a document. `decoding` in place of the run's own settings."""
+        task, settings = self.language_task, decoding or self.config.decoding
+        return task.generator(self.model, settings, banned=banned, seed=seed).generate(prompts, progress=progress)
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        decoding: DecodingConfig | None = None,
+        banned: Sequence[str] = (),
+        seed: int = 1,
+    ) -> Iterator[str]:
+        """Go on from one prompt, and yield the text as it is written, whole characters only."""
+        task, settings = self.language_task, decoding or self.config.decoding
+        return task.generator(self.model, settings, banned=banned, seed=seed).stream(prompt)
+
     @property
     def translation_task(self) -> Translate:
         """The task, if it is translation."""
-        if not isinstance(self.task, Translate):
+        return self._task_of(Translate, "translation")
+
+    @property
+    def language_task(self) -> Language:
+        """The task, if it is language modelling."""
+        return self._task_of(Language, "language modelling")
+
+    def _task_of(self, kind: type[AnyTask], noun: str) -> AnyTask:
+        if not isinstance(self.task, kind):
             raise UsageError(
-                f"{self.reference} was trained for the task '{self.config.task}', not for translation.",
-                "Name a run of the task translate.",
+                f"{self.reference} was trained for the task '{self.config.task}', not for {noun}.",
+                f"Name a run of the task {kind.name}.",
             )
         return self.task
 
@@ -177,114 +214,6 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     loaded = Run(reference, config, task, model.to(machine.device).eval(), checkpoint)
     loaded.notes = tuple(notes)
     return loaded
-
-
-def train(
-    task: str,
-    *,
-    train: Files,
-    run: str | Path,
-    valid: Files = (),
-    model: str | nn.Module = "",
-    settings: Mapping[str, Any] | None = None,
-    vocabulary: str | Path | None = None,
-    watch: Watch = lambda event: None,
-) -> Run | nn.Module:
-    """Train a new run to its end and return it, ready for use.
-
-    model: a preset's name, or a network of your own (which is returned itself, trained)
-    settings: dotted keys of a run file, such as {"training.steps": 400}
-    vocabulary: another run, whose vocabulary is taken
-    watch: called with every event
-    """
-    tables = {"task": task, "data": {"train": _names(train), "valid": _names(valid)}}
-    given = {**({"model.preset": model} if isinstance(model, str) and model else {}), **(settings or {})}
-    config = configuration.override(
-        configuration.from_tables(tables, origin="regard.train"), given, origin="regard.train"
-    )
-    config = with_defaults(config)
-    own = model if isinstance(model, nn.Module) else None
-    if own is not None:
-        config = dataclasses.replace(config, model=ModelTable())
-    ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
-    _follow(training.train(config, run, model=own, vocabulary=ready), watch)
-    loaded = load(run, model=own)
-    return loaded if own is None else own
-
-
-def resume(
-    run: str | Path,
-    *,
-    model: nn.Module | None = None,
-    settings: Mapping[str, Any] | None = None,
-    watch: Watch = lambda event: None,
-) -> Run:
-    """Go on with a run that was stopped, to its end; `model` if it trains a network of your own.
-
-    settings: what is changed for good, such as {"training.steps": 8000} to move the end
-    """
-    _follow(training.resume(run, model=model, settings=settings), watch)
-    return load(run, model=model)
-
-
-def _follow(events: Iterable[Event], watch: Watch) -> None:
-    """Show every event; a signal that stopped the run, which is saved by then, reaches the caller after all."""
-    stopped = 0
-    for event in events:
-        watch(event)
-        if isinstance(event, Finished):
-            stopped = event.signal
-    if stopped:
-        signal.raise_signal(stopped)
-
-
-def _names(files: Files) -> list[str]:
-    """Return one file or several as a list of names."""
-    return [os.fspath(file) for file in ([files] if isinstance(files, str | Path) else files)]
-
-
-def with_defaults(config: RunConfig) -> RunConfig:
-    """Choose what a user need not say: the model, and an end for the run."""
-    if not config.model.preset:
-        preset = default_preset(config.task)
-        config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset=preset))
-    end = config.training
-    if not (end.steps or end.epochs or end.minutes):
-        end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
-    return dataclasses.replace(config, training=end)
-
-
-def compare(
-    runs: Sequence[Run],
-    files: Sequence[str],
-    *,
-    source: str = "",
-    target: str = "",
-    decoding: DecodingConfig | None = None,
-    tokenize: str = "13a",
-    progress: Callable[[str, int], None] = lambda name, done: None,
-) -> Comparison:
-    """Translate one test set with several runs and compare them with the first: scores, significance, size and speed."""
-    check_tokenizer(tokenize)
-    data = runs[0].config.data
-    pairs = read_test_set(files, source=source or data.source, target=target or data.target)
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    systems = []
-    for one in runs:
-        name = str(one.reference)
-        began = time.perf_counter()
-        outputs = one.translate(sources, decoding=decoding, progress=partial(progress, name))
-        seconds = time.perf_counter() - began
-        hypotheses = [output.text for output in outputs]
-        systems.append(System(name=name, hypotheses=hypotheses, parameters=one.n_parameters, seconds=seconds))
-    return compare_systems(systems, sources=sources, references=references, tokenize=tokenize)
-
-
-def average(run: str | Path, *, last: int | None = None, steps: Sequence[int] | None = None) -> Checkpoint:
-    """Average the weights of the last checkpoints of a run (or of the given steps); `RUN@average` is the result."""
-    folder = RunFolder.open(Path(run))
-    with locked(folder):
-        return averaging.average(folder, last=last, steps=steps)
 
 
 def read_test_set(files: Sequence[str], *, source: str = "", target: str = "") -> list[Pair]:

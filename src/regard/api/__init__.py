@@ -1,0 +1,13 @@
+"""What Python users call: everything the command does, without the command.
+
+import regard
+run = regard.train("translate", train=["a.en", "a.de"], run="runs/mine", settings={"training.steps": 2000})
+run = regard.load("runs/mine")
+run.translate(["A dog runs."])[0].text
+"""
+
+from regard.api.comparing import compare
+from regard.api.running import Evaluation, Run, load, read_test_set
+from regard.api.training import average, resume, train, with_defaults
+
+__all__ = ["Evaluation", "Run", "average", "compare", "load", "read_test_set", "resume", "train", "with_defaults"]

@@ -1,0 +1,106 @@
+"""New runs, and runs that go on."""
+
+import dataclasses
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard import config as configuration
+from regard.api.running import Run, load
+from regard.config import ModelTable, RunConfig
+from regard.models.presets import default_preset
+from regard.runs import averaging
+from regard.runs.checkpoints import Checkpoint
+from regard.runs.folder import RunFolder
+from regard.runs.lock import locked
+from regard.training import run as training
+from regard.training.events import Event, Finished
+
+Files = str | Path | Sequence[str | Path]
+Watch = Callable[[Event], None]
+
+
+def train(
+    task: str,
+    *,
+    train: Files,
+    run: str | Path,
+    valid: Files = (),
+    model: str | nn.Module = "",
+    settings: Mapping[str, Any] | None = None,
+    vocabulary: str | Path | None = None,
+    watch: Watch = lambda event: None,
+) -> Run | nn.Module:
+    """Train a new run to its end and return it, ready for use.
+
+    model: a preset's name, or a network of your own (which is returned itself, trained)
+    settings: dotted keys of a run file, such as {"training.steps": 400}
+    vocabulary: another run, whose vocabulary is taken
+    watch: called with every event
+    """
+    tables = {"task": task, "data": {"train": _names(train), "valid": _names(valid)}}
+    given = {**({"model.preset": model} if isinstance(model, str) and model else {}), **(settings or {})}
+    config = configuration.override(
+        configuration.from_tables(tables, origin="regard.train"), given, origin="regard.train"
+    )
+    config = with_defaults(config)
+    own = model if isinstance(model, nn.Module) else None
+    if own is not None:
+        config = dataclasses.replace(config, model=ModelTable())
+    ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
+    _follow(training.train(config, run, model=own, vocabulary=ready), watch)
+    loaded = load(run, model=own)
+    return loaded if own is None else own
+
+
+def resume(
+    run: str | Path,
+    *,
+    model: nn.Module | None = None,
+    settings: Mapping[str, Any] | None = None,
+    watch: Watch = lambda event: None,
+) -> Run:
+    """Go on with a run that was stopped, to its end; `model` if it trains a network of your own.
+
+    settings: what is changed for good, such as {"training.steps": 8000} to move the end
+    """
+    _follow(training.resume(run, model=model, settings=settings), watch)
+    return load(run, model=model)
+
+
+def _follow(events: Iterable[Event], watch: Watch) -> None:
+    """Show every event; a signal that stopped the run, which is saved by then, reaches the caller after all."""
+    stopped = 0
+    for event in events:
+        watch(event)
+        if isinstance(event, Finished):
+            stopped = event.signal
+    if stopped:
+        signal.raise_signal(stopped)
+
+
+def _names(files: Files) -> list[str]:
+    """Return one file or several as a list of names."""
+    return [os.fspath(file) for file in ([files] if isinstance(files, str | Path) else files)]
+
+
+def with_defaults(config: RunConfig) -> RunConfig:
+    """Choose what a user need not say: the model, and an end for the run."""
+    if not config.model.preset:
+        preset = default_preset(config.task)
+        config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset=preset))
+    end = config.training
+    if not (end.steps or end.epochs or end.minutes):
+        end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
+    return dataclasses.replace(config, training=end)
+
+
+def average(run: str | Path, *, last: int | None = None, steps: Sequence[int] | None = None) -> Checkpoint:
+    """Average the weights of the last checkpoints of a run (or of the given steps); `RUN@average` is the result."""
+    folder = RunFolder.open(Path(run))
+    with locked(folder):
+        return averaging.average(folder, last=last, steps=steps)

@@ -1,0 +1,37 @@
+"""A run's settings: frozen dataclasses (`tables.py`), read from TOML, written to it and changed by dots (`files.py`).
+
+One class a table of the file, one source for each default. Nothing here is evaluated, and no key can name code.
+"""
+
+from regard.config.files import build, check_range, default_config, from_tables, override, read, to_tables, to_toml
+from regard.config.tables import (
+    TASK_DEFAULTS,
+    DataConfig,
+    DecodingConfig,
+    ModelTable,
+    RunConfig,
+    RuntimeConfig,
+    TokenizerConfig,
+    TrainingConfig,
+    option,
+)
+
+__all__ = [
+    "TASK_DEFAULTS",
+    "DataConfig",
+    "DecodingConfig",
+    "ModelTable",
+    "RunConfig",
+    "RuntimeConfig",
+    "TokenizerConfig",
+    "TrainingConfig",
+    "build",
+    "check_range",
+    "default_config",
+    "from_tables",
+    "option",
+    "override",
+    "read",
+    "to_tables",
+    "to_toml",
+]

@@ -1,0 +1,155 @@
+"""Running text, from files to encoded corpora: read, held out, tokenised, stored once.
+
+The stored stream of tokens is what a language model reads: the end token stands in front of every document and behind
+the last, so that it ends one and begins the next. Every pass streams: what grows with the corpus lies on the disk.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from regard.config import DataConfig, TokenizerConfig
+from regard.data.cache import cached
+from regard.data.checks import content_hash
+from regard.data.corpus import Corpus, CorpusWriter
+from regard.data.documents import Part, passages
+from regard.data.formats.endings import ending_of
+from regard.data.hold_out import is_held_out
+from regard.data.text_screening import Progress, TextFacts, allowed_share, good_parts, look_through
+from regard.data.tokenizers import Tokenizer
+from regard.data.vocabularies import tokenizer_for
+from regard.errors import ConfigError, DataError
+
+CHUNK = 64  # passages tokenised together
+_VERSION = "1"  # of what the cache keeps; raise it when that or the way files are read changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextData:
+    """Training and validation text, encoded, and what was seen on the way."""
+
+    tokenizer: Tokenizer
+    train: Corpus
+    valid: Corpus
+    facts: TextFacts
+    hashes: Mapping[str, str]  # the content of each file
+
+
+def prepare_text(
+    data: DataConfig, tokenizer: TokenizerConfig, *, given: Tokenizer | None, progress: Progress
+) -> TextData:
+    """Read, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora."""
+    if not data.train:
+        raise DataError("There is nothing to train on.", "Give the training files with --train.")
+    hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
+    contents = {file: content + ending_of(file) for file, content in hashes.items()}
+    facts = look_through(data, contents, progress)
+    training = _Side(data, facts, held_out=False)
+    if given is None:
+        progress("learning the vocabulary", 0)
+        given = tokenizer_for(tokenizer, lambda: (passage.text for passage in training()), running=True)
+    if given.spaced:
+        raise ConfigError(
+            "The vocabulary puts a space in front of each text: it was learnt from sentences, not from running text.",
+            "Take that of a language model, or let a new one be learnt.",
+        )
+    sides = repr((data.on_bad, facts.limit, facts.tail))
+    train = _encoded(("training", sides), training, data.train, data, given, progress)
+    if data.valid:
+        valid = text_corpus(data.valid, data, given, share=allowed_share(data.on_bad), progress=progress)
+    else:
+        valid = _encoded(("held out", sides), _Side(data, facts, held_out=True), data.train, data, given, progress)
+    for name, corpus in (("training", train), ("validation", valid)):
+        if corpus.facts["n_tokens"] < 2:
+            raise DataError(f"No text is left for {name}.", "Give more text, or give validation files with --valid.")
+    return TextData(tokenizer=given, train=train, valid=valid, facts=facts, hashes=hashes)
+
+
+def text_corpus(
+    files: Sequence[str], data: DataConfig, tokenizer: Tokenizer, *, share: float, progress: Progress
+) -> Corpus:
+    """Return all text of some files, encoded; DataError if more than a share of its lines is bad."""
+    return _encoded(
+        ("whole", repr(share)),
+        lambda: passages(good_parts(files, data, share=share)),
+        files,
+        data,
+        tokenizer,
+        progress,
+    )
+
+
+def _encoded(
+    key: tuple[str, ...],
+    text: Callable[[], Iterable[Part]],
+    files: Sequence[str],
+    data: DataConfig,
+    tokenizer: Tokenizer,
+    progress: Progress,
+) -> Corpus:
+    """Return encoded text from the cache, or encode it; `key` says what the files' contents and the settings do not."""
+    contents = [content_hash(file) + ending_of(file) for file in files]
+    vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
+    settings = repr((data.source, data.separator))
+    return cached(
+        ("text", _VERSION, *key, settings, vocabulary, *contents),
+        lambda writer: _encode(writer, text(), files, tokenizer, progress),
+    )
+
+
+def _encode(
+    writer: CorpusWriter, text: Iterable[Part], files: Sequence[str], tokenizer: Tokenizer, progress: Progress
+) -> dict[str, object]:
+    """Write the tokens of all passages with their places, the end token between documents; return counts."""
+    writer.add_ids("ids", vocab_size=tokenizer.vocab_size)
+    writer.add_numbers("file")
+    writer.add_numbers("line")
+    # Numbers, not names: the same text may lie elsewhere when the cache is used again.
+    numbers = {file: number for number, file in enumerate(files)}
+    n_tokens = n_bytes = n_documents = n_unknown = file = line = 0
+    waiting = iter(text)
+    while chunk := list(islice(waiting, CHUNK)):
+        for passage, ids in zip(chunk, tokenizer.encode_batch([one.text for one in chunk]), strict=True):
+            file, line = numbers[passage.file], passage.line
+            begins = passage.begins or n_tokens == 0
+            row = [tokenizer.end_id, *ids] if begins else ids
+            writer.append(ids=row, file=file, line=line)
+            n_tokens += len(row)
+            n_documents += begins
+            n_bytes += len(passage.text.encode())
+            n_unknown += ids.count(tokenizer.unknown_id)
+        progress("encoding", line)
+    if n_tokens:
+        writer.append(ids=[tokenizer.end_id], file=file, line=line)
+        n_tokens += 1
+    return {"n_tokens": n_tokens, "n_bytes": n_bytes, "n_documents": n_documents, "n_unknown": n_unknown}
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The passages of the training files that are held out, or the others; read anew at each call."""
+
+    data: DataConfig
+    facts: TextFacts
+    held_out: bool
+
+    def __call__(self) -> Iterator[Part]:
+        parts = good_parts(self.data.train, self.data, share=allowed_share(self.data.on_bad))
+        if self.facts.tail >= 0:
+            yield from passages(self._behind_or_before(parts))
+            return
+        inside = False
+        for passage in passages(parts):
+            if passage.begins:
+                inside = is_held_out(passage.text, self.facts.limit)
+            if inside == self.held_out:
+                yield passage
+
+    def _behind_or_before(self, parts: Iterator[Part]) -> Iterator[Part]:
+        """Yield the parts behind the place from which on the text is held out, or those before it."""
+        place = 0
+        for part in parts:
+            if (place >= self.facts.tail) == self.held_out:
+                yield part
+            place += len(part.text)

@@ -1,0 +1,131 @@
+"""What text files hold and what is wrong with them: counted before anything is learnt, and remembered.
+
+Bad lines (no UTF-8, a NUL byte) are left out and counted; too many of them stop.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from regard.config import DataConfig
+from regard.data.cache import cached
+from regard.data.checks import BAD_SHARE, N_EXAMPLES
+from regard.data.documents import Part, passages, read_documents
+from regard.data.formats import Bad
+from regard.data.hold_out import HoldOut
+from regard.errors import DataError
+
+FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
+TAIL = 0.1  # of the text
+_VERSION = "1"  # of what the cache keeps; raise it when that or the way files are read changes
+Progress = Callable[[str, int], None]  # what is done, and how many lines so far
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFacts:
+    """What the training files hold, and what of it is held out for validation."""
+
+    n_documents: int
+    n_characters: int
+    reasons: Mapping[str, int]  # why lines were left out, and how many
+    examples: Mapping[str, tuple[Bad, ...]]
+    limit: int  # the largest hash of a document that is held out; -1 for none
+    tail: int  # the character from which on the text is held out; -1 for none
+
+
+def allowed_share(on_bad: str) -> float:
+    """The share of bad lines that a policy bears."""
+    return 1.0 if on_bad == "keep-going" else BAD_SHARE
+
+
+def good_parts(
+    files: Sequence[str], data: DataConfig, *, share: float, faults: "Faults | None" = None
+) -> Iterator[Part]:
+    """Yield the parts of the files' documents that can be used; DataError at the end if too large a share cannot."""
+    faults = faults or Faults()
+    for part in read_documents(files, column=data.source, separator=data.separator):
+        if isinstance(part, Bad):
+            faults.add(part)
+            if share == 0:
+                break
+        else:
+            faults.n_good += 1
+            yield part
+    faults.enforce(share)
+
+
+@dataclass
+class Faults:
+    """Counts good lines, and bad ones by reason."""
+
+    n_good: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[Bad]] = field(default_factory=dict)
+
+    def add(self, bad: Bad) -> None:
+        """Take note of a bad line."""
+        self.reasons[bad.reason] += 1
+        examples = self.examples.setdefault(bad.reason, [])
+        if len(examples) < N_EXAMPLES:
+            examples.append(bad)
+
+    def enforce(self, share: float) -> None:
+        """Refuse text of which more than a share is bad, or nothing good."""
+        n_bad = self.reasons.total()
+        if not self.n_good and not n_bad:
+            raise DataError("No text was read: the files hold none.", "Check that these are the right files.")
+        if self.n_good and n_bad <= share * (n_bad + self.n_good):
+            return
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
+        first = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad, *_ in self.examples.values())
+        if share == 0:
+            raise DataError(f"{first}: {counts}.", "Mend the text: every line of it counts.")
+        raise DataError(
+            f"{n_bad:,} of {n_bad + self.n_good:,} lines are bad (at most {share:.0%} may be): {counts}. First: {first}.",
+            "Mend the files, or leave the bad lines out with --on-bad keep-going."
+            if self.n_good
+            else "Mend the files.",
+        )
+
+
+def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> TextFacts:
+    """Read the training files for what they hold, or remember what was found in the same contents before."""
+    hold_out = None if data.valid else data.hold_out
+    settings = repr((data.source, data.separator, data.on_bad, hold_out))
+    key = ("facts of text", _VERSION, settings, *(contents[file] for file in data.train))
+    found = dict(cached(key, lambda writer: _look_through(data, progress)).facts)
+    examples = {
+        reason: tuple(Bad(data.train[file], line, reason, excerpt) for file, line, excerpt in bad)
+        for reason, bad in found.pop("examples").items()
+    }
+    return TextFacts(**found, examples=examples)
+
+
+def _look_through(data: DataConfig, progress: Progress) -> dict[str, object]:
+    """Read the training files once; return what `look_through` remembers as JSON, files by their number."""
+    faults, hold_out = Faults(), HoldOut(data.hold_out, noun="documents")
+    n_documents = n_characters = 0
+    for passage in passages(good_parts(data.train, data, share=allowed_share(data.on_bad), faults=faults)):
+        n_characters += len(passage.text)
+        if passage.begins:
+            n_documents += 1
+            hold_out.add(passage.text)  # its beginning stands for a document: equal ones are on one side
+        progress("reading", faults.n_good)
+    limit, tail = -1, -1
+    if not data.valid:
+        if n_documents >= FEW or data.hold_out:
+            limit = hold_out.limit()
+        else:
+            tail = int((1 - TAIL) * n_characters)
+    examples = {
+        reason: [(data.train.index(one.file), one.line, one.excerpt) for one in bad]
+        for reason, bad in faults.examples.items()
+    }
+    return {
+        "n_documents": n_documents,
+        "n_characters": n_characters,
+        "reasons": dict(faults.reasons.most_common()),
+        "examples": examples,
+        "limit": limit,
+        "tail": tail,
+    }

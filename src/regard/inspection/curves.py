@@ -1,0 +1,112 @@
+"""Curves with matplotlib: what runs recorded while training, and how their scores depend on the length of a sentence."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.inspection.labels import safe_label, text_style
+from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+# What a task is judged by beside its loss, the first that was recorded.
+MAIN_SCORES = {"bleu": "BLEU", "bits_per_byte": "bits per byte"}
+
+
+def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
+    """Draw what runs recorded while training, by step: losses, the task's score and the learning rate, one colour a run.
+
+    A record is a line of `metrics.jsonl`: `kind` is "train" or "valid", `step` an integer, the rest numbers.
+    """
+    if not any(runs.values()):
+        raise UsageError("There are no metrics to draw.", "Train for some steps first, or name a run that was trained.")
+    score, label = _main_score(runs.values())
+    panels = [
+        ("training loss", "train", "loss", _draw_noisy),
+        ("validation loss", "valid", "loss", _draw_dots),
+        (f"validation {label}", "valid", score, _draw_dots),
+        ("learning rate", "train", "learning_rate", _draw_line),
+    ]
+    figure = make_figure(10, 6.6, layout="constrained")
+    lines: dict[str, Line2D] = {}
+    for axes, (heading, kind, field, draw) in zip(figure.subplots(2, 2).flat, panels, strict=True):
+        axes.set_title(heading, fontsize=11, color=INK, loc="left")
+        tidy(axes)
+        for number, (name, records) in enumerate(runs.items()):
+            steps, values = _series(records, kind=kind, field=field)
+            if len(steps):
+                colour = RUN_COLOURS[number % len(RUN_COLOURS)]
+                lines[name] = draw(axes, steps, values, colour=colour)
+        if axes.lines:
+            axes.set_xlim(left=0)
+            axes.set_xlabel("step", fontsize=9, color=INK)
+        else:
+            axes.set(xticks=[], yticks=[])
+            axes.text(0.5, 0.5, "none recorded", ha="center", va="center", color="0.6", transform=axes.transAxes)
+    _name_runs(figure, lines)
+    return figure
+
+
+def lengths_picture(
+    ranges: Sequence[str], counts: Sequence[int], scores: Mapping[str, Sequence[float]], *, label: str
+) -> "Figure":
+    """Draw how a score depends on the length of the source: one colour a run, one point a range, which holds `counts`."""
+    figure = make_figure(6.4, 4.2, layout="constrained")
+    axes = figure.subplots()
+    tidy(axes)
+    places = np.arange(len(ranges), dtype=np.float64)
+    lines = {
+        name: _draw_dots(axes, places, np.array(values), colour=RUN_COLOURS[number % len(RUN_COLOURS)])
+        for number, (name, values) in enumerate(scores.items())
+    }
+    axes.set_xticks(places, [f"{words}\n({count:,})" for words, count in zip(ranges, counts, strict=True)])
+    axes.set_xlabel("words of the source (sentences)", fontsize=9, color=INK)
+    axes.set_ylabel(label, fontsize=9, color=INK)
+    axes.set_ylim(bottom=0)
+    _name_runs(figure, lines)
+    return figure
+
+
+def _name_runs(figure: "Figure", lines: Mapping[str, "Line2D"]) -> None:
+    labels = [safe_label(name, longest=60) for name in lines]
+    legend = figure.legend(
+        list(lines.values()), labels, loc="outside upper center", ncols=4, frameon=False, fontsize=10
+    )
+    for text in legend.get_texts():
+        text.set(**text_style())
+
+
+def _main_score(runs: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, str]:
+    """The score to draw, and its name: the first of a task's own that any run recorded."""
+    recorded = {field for records in runs for record in records if record.get("kind") == "valid" for field in record}
+    return next(((field, label) for field, label in MAIN_SCORES.items() if field in recorded), ("bleu", "BLEU"))
+
+
+def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> tuple[Numbers, Numbers]:
+    """Steps and values of one field; records without it, or with no finite number, are left out."""
+    found = [(r["step"], r[field]) for r in records if r.get("kind") == kind and r.get(field) is not None]
+    pairs = np.array(found, dtype=np.float64).reshape(-1, 2)
+    pairs = pairs[np.isfinite(pairs[:, 1])]
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _draw_line(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+    return axes.plot(steps, values, color=colour, linewidth=1.6)[0]
+
+
+def _draw_dots(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+    return axes.plot(steps, values, color=colour, linewidth=1.6, marker="o", markersize=3.5)[0]
+
+
+def _draw_noisy(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+    """Draw every step faintly, and over them a running mean of a fiftieth of the steps."""
+    window = max(1, len(values) // 50)
+    axes.plot(steps, values, color=colour, linewidth=0.8, alpha=0.35)
+    smooth = np.convolve(values, np.ones(window) / window, mode="valid")
+    # Each mean stands at its window's middle, so that it does not lag behind.
+    return _draw_line(axes, steps[window // 2 :][: len(smooth)], smooth, colour=colour)

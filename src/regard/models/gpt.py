@@ -1,0 +1,133 @@
+"""GPT: the decoder alone, which writes on from what it has read (Radford et al. 2018, 2019).
+
+    ids ── embedding ── N × [masked self-attention, feed-forward] ── norm ── output ── logits
+
+What differs from the Transformer's decoder: no encoder and no cross-attention, learned positions, pre-norm, GELU in its
+tanh form, tokens that are not scaled, and always one matrix for embedding and output.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.parts import masks
+from regard.parts.attention import MultiHeadAttention
+from regard.parts.cache import DecoderState, GrowingPast, last_real
+from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
+from regard.parts.feedforward import FeedForward
+from regard.parts.initialisation import initialise
+from regard.parts.masks import Mask
+from regard.parts.norms import LayerNorm
+from regard.parts.positions import Learned, positions_inside
+from regard.parts.residual import PreNorm
+from regard.parts.taps import tap
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig:
+    """The sizes of a GPT; the defaults are those of the smallest GPT-2."""
+
+    vocab: int
+    n_layers: int = 12
+    n_heads: int = 12
+    d_model: int = 768
+    context: int = 1024  # the most tokens it reads at once
+    dropout: float = 0.1
+    window: int = 0  # attention reaches this far back; 0 for everywhere
+
+    def __post_init__(self) -> None:
+        for name in ("vocab", "n_layers", "n_heads", "d_model", "context", "window"):
+            value, least = getattr(self, name), 0 if name == "window" else 1
+            if value < least:
+                raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
+
+
+class Block(nn.Module):
+    """Masked self-attention, then the feed-forward network, each with its residual connection."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        width = config.d_model
+        self.self_attention = MultiHeadAttention(width, config.n_heads)
+        self.self_attention_residual = PreNorm(LayerNorm(width), dropout=config.dropout)
+        self.feed_forward = FeedForward(width, 4 * width, activation="gelu-tanh", dropout=0.0)
+        self.feed_forward_residual = PreNorm(LayerNorm(width), dropout=config.dropout)
+
+    def forward(self, x: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
+        """(B, T, D) to the same: all positions, or some more after a past, which grows by them."""
+
+        def attend(x: Tensor) -> Tensor:
+            key, value = self.self_attention.keys_values(x)
+            if past is not None:
+                key, value = past.extend(key, value)
+            return self.self_attention.read(x, key, value, mask)
+
+        x = self.self_attention_residual(x, attend)
+        x = self.feed_forward_residual(x, self.feed_forward)
+        return x
+
+
+class GPT(nn.Module):
+    """A language model; `forward` while training, `start` and `step` while generating."""
+
+    def __init__(self, config: GPTConfig, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        tokens = TokenEmbedding(config.vocab, config.d_model, scaled=False)
+        positions = Learned(config.d_model, limit=config.context)
+        self.embedding = InputEmbedding(tokens, positions, concatenate=False, dropout=config.dropout)
+        self.decoder = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.decoder_norm = LayerNorm(config.d_model)
+        self.output = OutputLayer(config.vocab, config.d_model, tied_to=tokens)
+        initialise(self, seed, deviation=self._deviation)
+
+    def _deviation(self, name: str) -> float:
+        """How far first weights spread: what is added to the residual stream less, the more layers add to it."""
+        added = name.endswith(("self_attention.output.weight", "feed_forward.down.weight"))
+        # Radford et al. 2019, 2.3
+        return 0.02 / math.sqrt(2 * self.config.n_layers) if added else 0.02
+
+    @property
+    def max_length(self) -> int:
+        """The longest sequence the positions reach."""
+        return self.config.context
+
+    @property
+    def _window(self) -> int | None:
+        return self.config.window or None
+
+    def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
+        """ids (B, T), padded behind, to the logits (B, T, V) of what follows each.
+
+        documents: (B, T), which document each token belongs to, if a row holds several; none sees another.
+        """
+        return tap(self, "logits", self.output(self.states(ids, documents)))
+
+    def states(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
+        """The last states (B, T, D), before the output layer."""
+        mask = Mask(causal=True, window=self._window)
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        if documents is not None:
+            mask, positions = masks.apart(documents, mask), positions_inside(documents)
+        x = self.embedding(ids, positions)
+        for block in self.decoder:
+            x = block(x, mask)
+        states: Tensor = self.decoder_norm(x)
+        return states
+
+    def start(self, n_sentences: int) -> DecoderState:
+        """The state of so many sentences that have read nothing."""
+        return DecoderState.empty(n_sentences, self.output.weight.device)
+
+    def step(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
+        """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
+        advanced, positions, mask = state.advance(counts, ids.shape[1], window=self._window)
+        x = self.embedding(ids, positions)
+        past = GrowingPast(state.past)
+        for block in self.decoder:
+            x = block(x, mask, past)
+        logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
+        return logits, replace(advanced, past=past.grown()).forget(self._window)

@@ -1,0 +1,238 @@
+"""Recurrent sequence to sequence (Sutskever et al. 2014), with attention to the encoder (Bahdanau et al. 2015).
+
+    source ids ── embedding ── N × recurrent layer ── states ── keys, values
+                                     │ final state                   │
+    target ids ── embedding ── N × recurrent layer                   │
+                                     │       └── bottom state ── attention ── context ──▸ the next step's input,
+                                     │ top state                                          the layers above,
+                                     └── tanh(W[state; context]) ── output ── logits      and the prediction
+
+What differs from the Transformer: order lies in the recurrence, not in positions; a step costs the same at any length.
+Without attention the final state alone goes from the encoder to the decoder: one vector a layer holds the whole source.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, did_you_mean
+from regard.parts import masks
+from regard.parts.dropout import Dropout
+from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, check_tying
+from regard.parts.initialisation import initialise
+from regard.parts.masks import Mask
+from regard.parts.recurrent import CELLS, Cell, CellState, RecurrentEncoder, make_cell
+from regard.parts.recurrent_state import RecurrentState
+from regard.parts.scores import SCORES, TRANSFORMS, StateAttention
+from regard.parts.taps import tap
+
+_CHOICES = {"cell": tuple(CELLS), "attention": ("none", *SCORES), "transform": TRANSFORMS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig:
+    """The sizes and choices of a recurrent encoder and decoder; the defaults are small and classical."""
+
+    source_vocab: int
+    target_vocab: int
+    cell: str = "gru"  # elman, lstm, gru
+    n_layers: int = 1  # of the encoder and of the decoder
+    d_model: int = 256  # the width of the embedding
+    d_state: int = 256  # the width of a state, in each direction
+    bidirectional: bool = True  # the encoder; nobody can read a target that is not yet written from its end
+    attention: str = "bilinear"  # none, dot, bilinear, additive
+    transform: str = "identity"  # what queries, keys and values are of the states: identity, linear, sigmoid
+    dropout: float = 0.1
+    tied: str = "all"  # one matrix for source, target and output; target: for target and output; none
+
+    def __post_init__(self) -> None:
+        check_tying(self.tied, source_vocab=self.source_vocab, target_vocab=self.target_vocab)
+        for name in ("n_layers", "d_model", "d_state"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
+
+
+class Bridge(nn.Module):
+    """From the encoder's final states to the decoder's first ones: both directions are joined, and projected to one.
+
+    An encoder that reads in one direction has the decoder's width, and hands its states over as they are.
+    """
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        n_tensors = CELLS[config.cell].n_tensors if config.bidirectional else 0
+        self.layers = nn.ModuleList(
+            nn.ModuleList(nn.Linear(2 * config.d_state, config.d_state) for _ in range(n_tensors))
+            for _ in range(config.n_layers if config.bidirectional else 0)
+        )
+
+    def forward(self, final: tuple[CellState, ...]) -> tuple[CellState, ...]:
+        """For each layer, (B, D·directions) to (B, D)."""
+        if not len(self.layers):
+            return final
+        return tuple(
+            tuple(project(tensor) for project, tensor in zip(projections, state, strict=True))
+            for projections, state in zip(cast(Sequence[nn.ModuleList], self.layers), final, strict=True)
+        )
+
+
+class Decoder(nn.Module):
+    """Recurrent layers, of which the bottom one asks the memory; `forward` while training, `step` while decoding."""
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        d_memory = config.d_state * (2 if config.bidirectional else 1)
+        self.attention = (
+            None
+            if config.attention == "none"
+            else StateAttention(config.attention, config.transform, d_query=config.d_state, d_memory=d_memory)
+        )
+        d_context = 0 if self.attention is None else self.attention.d_context
+        self.layers = nn.ModuleList(
+            make_cell(config.cell, config.d_model if number == 0 else config.d_state + d_context, config.d_state)
+            for number in range(config.n_layers)
+        )
+        # The bottom input is [token; context]. Its matrix is kept in two, since the tokens are known all at once.
+        n_rows = len(CELLS[config.cell].gates) * config.d_state
+        self.context_input = nn.Linear(d_context, n_rows, bias=False) if d_context else None
+        self.prediction = nn.Linear(config.d_state + d_context, config.d_model)
+        self.dropout = Dropout(config.dropout)
+
+    def start(self, states: Tensor, first: tuple[CellState, ...], mask: Mask) -> RecurrentState:
+        """The encoder's states (B, S, D) and the first ones of each layer, to the state before the first step."""
+        if self.attention is None:
+            return RecurrentState(n_sentences=len(states), layers=first)
+        memory = self.attention.memory(states)
+        context = memory[1].new_zeros(len(states), self.attention.d_context)
+        return RecurrentState(n_sentences=len(states), layers=first, context=context, memory=memory, memory_mask=mask)
+
+    def forward(self, x: Tensor, start: RecurrentState) -> Tensor:
+        """Whole target sequences, embedded (B, T, D), to what the output layer reads (B, T, D)."""
+        bottom, *above = self.cells
+        contexts = None
+        if self.attention is None:
+            x = bottom.read(x, start.layers[0])
+        else:
+            # Only the bottom layer waits for the context, step by step: the layers above follow when all are known.
+            projected = bottom.project(x)
+            state, steps = start, []
+            for position in range(x.shape[1]):
+                state = self._ask(projected[:, position], state)
+                steps.append((state.layers[0][0], cast(Tensor, state.context)))
+            x, contexts = (torch.stack(column, dim=1) for column in zip(*steps, strict=True))
+            x = tap(bottom, "states", x)
+        for cell, first in zip(above, start.layers[1:], strict=True):
+            x = cell.read(_joined(self.dropout(x), contexts), first)
+        return self.predict(x, contexts)
+
+    def step(self, projected: Tensor, state: RecurrentState) -> RecurrentState:
+        """One more position: the token's projection (R, gates·D) to the state after it."""
+        after = self._ask(projected, state)
+        layers = [after.layers[0]]
+        for cell, before in zip(self.cells[1:], state.layers[1:], strict=True):
+            x = _joined(self.dropout(layers[-1][0]), after.context)
+            layers.append(cell.step(cell.project(x), before))
+        return replace(after, layers=tuple(layers))
+
+    def predict(self, x: Tensor, context: Tensor | None) -> Tensor:
+        """The top layer's states (…, D) and the contexts to what the output layer reads: tanh(W[h; c])."""
+        predicted: Tensor = self.dropout(self.prediction(_joined(x, context)).tanh())
+        return tap(self, "output", predicted)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The layers, of which nn.ModuleList says only that they are modules."""
+        return cast(list[Cell], list(self.layers))
+
+    def _ask(self, projected: Tensor, state: RecurrentState) -> RecurrentState:
+        """One step of the bottom layer: it reads the token and the last context, and its new state asks for the next."""
+        bottom = self.cells[0]
+        if self.attention is None or self.context_input is None or state.memory is None:
+            return replace(state, layers=(bottom.step(projected, state.layers[0]), *state.layers[1:]))
+        after = bottom.step(projected + self.context_input(state.context), state.layers[0])
+        # The hypotheses of a sentence ask the same memory: they are so many queries to one set of keys.
+        queries = after[0].unflatten(0, (state.n_sentences, -1))
+        context = self.attention(queries, *state.memory, state.memory_mask).flatten(0, 1)
+        return replace(state, layers=(after, *state.layers[1:]), context=context)
+
+
+class Recurrent(nn.Module):
+    """Encoder and decoder; `forward` while training, `start` and `step` while decoding."""
+
+    def __init__(self, config: RecurrentConfig, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        source_tokens = TokenEmbedding(config.source_vocab, config.d_model)
+        target_tokens = source_tokens if config.tied == "all" else TokenEmbedding(config.target_vocab, config.d_model)
+        self.source_embedding = _input_embedding(config, source_tokens)
+        self.encoder = RecurrentEncoder(
+            config.cell,
+            config.d_model,
+            config.d_state,
+            n_layers=config.n_layers,
+            bidirectional=config.bidirectional,
+            dropout=config.dropout,
+        )
+        self.bridge = Bridge(config)
+        self.target_embedding = _input_embedding(config, target_tokens)
+        self.decoder = Decoder(config)
+        tied_to = None if config.tied == "none" else target_tokens
+        self.output = OutputLayer(config.target_vocab, config.d_model, tied_to=tied_to)
+        initialise(self, seed)
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence: any."""
+        return None
+
+    @property
+    def alignment_tap(self) -> str | None:
+        """The tap that shows which source token a target token was read from; None without attention."""
+        return None if self.decoder.attention is None else "decoder.attention.weights"
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """source ids (B, S) of (B,) lengths; target ids (B, T) from the start token; both padded; to logits (B, T, V)."""
+        return tap(self, "logits", self.output(self.states(source, source_lengths, target)))
+
+    def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """What the output layer reads, (B, T, D). Padding stands behind the target, where no real position sees it."""
+        states: Tensor = self.decoder(_embedded(self.target_embedding, target), self.start((source, source_lengths)))
+        return states
+
+    def start(self, inputs: tuple[Tensor, Tensor]) -> RecurrentState:
+        """Encode (source ids, lengths), and compute once what every step asks of the encoder's states."""
+        source, source_lengths = inputs
+        states, final = self.encoder(_embedded(self.source_embedding, source), source_lengths)
+        return self.decoder.start(states, self.bridge(final), masks.padding(source_lengths, source.shape[1]))
+
+    def step(self, state: RecurrentState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, RecurrentState]:
+        """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
+        projected = self.decoder.cells[0].project(_embedded(self.target_embedding, ids))
+        for position in range(ids.shape[1]):
+            after = self.decoder.step(projected[:, position], state)
+            # A row that has read all its ids stays where it is.
+            state = after if counts is None else after.where(position < counts, state)
+        predicted = self.decoder.predict(state.layers[-1][0], state.context)
+        return tap(self, "logits", self.output(predicted)), state
+
+
+def _joined(x: Tensor, context: Tensor | None) -> Tensor:
+    return x if context is None else torch.cat([x, context], dim=-1)
+
+
+def _input_embedding(config: RecurrentConfig, tokens: TokenEmbedding) -> InputEmbedding:
+    return InputEmbedding(tokens, None, concatenate=False, dropout=config.dropout)
+
+
+def _embedded(embedding: InputEmbedding, ids: Tensor) -> Tensor:
+    """(B, T) to (B, T, D); the positions are those of a model that has any."""
+    embedded: Tensor = embedding(ids, torch.arange(ids.shape[1], device=ids.device))
+    return embedded

@@ -1,0 +1,138 @@
+"""How well a query fits a key, and the attention of a recurrent decoder over its encoder's states.
+
+    dot       h·s
+    bilinear  h·W·s                    (Luong et al. 2015, "general")
+    additive  w₂·tanh(W₁[h; s])        (Bahdanau et al. 2015)
+
+A score is split in two: `prepare` is the share of the keys alone, which is computed once a sentence; `forward` is the
+rest, for each query. Queries, keys and values are functions of the states: the states themselves, W h + b, or σ(W h + b).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, did_you_mean
+from regard.parts.attention import attention_weights
+from regard.parts.masks import Mask
+from regard.parts.taps import tap
+
+
+class DotScore(nn.Module):
+    """h·s, which asks for one width."""
+
+    def __init__(self, d_query: int, d_key: int) -> None:
+        super().__init__()
+        if d_query != d_key:
+            raise ConfigError(
+                f"The dot product needs queries and keys of one width, not {d_query} and {d_key}.",
+                "Use model.attention = bilinear or additive, or model.transform = linear or sigmoid.",
+            )
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """(B, S, K) as they are."""
+        return key
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """(B, T, Q) and the prepared keys to scores (B, T, S)."""
+        return query @ prepared.transpose(-2, -1)
+
+
+class BilinearScore(nn.Module):
+    """h·W·s; W s is the share of the keys."""
+
+    def __init__(self, d_query: int, d_key: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(d_key, d_query, bias=False)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """(B, S, K) to W s, (B, S, Q)."""
+        prepared: Tensor = self.key(key)
+        return prepared
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """(B, T, Q) and the prepared keys to scores (B, T, S)."""
+        return query @ prepared.transpose(-2, -1)
+
+
+class AdditiveScore(nn.Module):
+    """w₂·tanh(W₁[h; s]), where W₁[h; s] = W_q h + W_k s: two small products in place of one for every pair."""
+
+    def __init__(self, d_query: int, d_key: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(d_query, d_query, bias=False)
+        self.key = nn.Linear(d_key, d_query, bias=False)
+        self.output = nn.Linear(d_query, 1, bias=False)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """(B, S, K) to W_k s, (B, S, Q)."""
+        prepared: Tensor = self.key(key)
+        return prepared
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """(B, T, Q) and the prepared keys to scores (B, T, S)."""
+        hidden = (self.query(query)[:, :, None] + prepared[:, None]).tanh()  # (B, T, S, Q)
+        scores: Tensor = self.output(hidden)
+        return scores.squeeze(-1)
+
+
+class Sigmoid(nn.Module):
+    """σ(W h + b)."""
+
+    def __init__(self, d_input: int, d_output: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(d_input, d_output)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(…, d_input) to (…, d_output), between 0 and 1."""
+        projected: Tensor = self.linear(states)
+        return projected.sigmoid()
+
+
+SCORES: dict[str, type[DotScore | BilinearScore | AdditiveScore]] = {
+    "dot": DotScore,
+    "bilinear": BilinearScore,
+    "additive": AdditiveScore,
+}
+TRANSFORMS = ("identity", "linear", "sigmoid")
+
+
+def make_score(kind: str, d_query: int, d_key: int) -> DotScore | BilinearScore | AdditiveScore:
+    """Build a score by its name."""
+    if kind not in SCORES:
+        raise ConfigError(f"There is no score '{kind}'.", did_you_mean(kind, SCORES))
+    return SCORES[kind](d_query, d_key)
+
+
+def make_transform(kind: str, d_input: int, d_output: int) -> nn.Module:
+    """Build a function of states by its name; the identity keeps their width, whatever is wanted."""
+    if kind not in TRANSFORMS:
+        raise ConfigError(f"There is no transform '{kind}'.", did_you_mean(kind, TRANSFORMS))
+    if kind == "identity":
+        return nn.Identity()
+    return nn.Linear(d_input, d_output) if kind == "linear" else Sigmoid(d_input, d_output)
+
+
+class StateAttention(nn.Module):
+    """The decoder's state asks, the encoder's states answer: scores, softmax, and the context Σ aᵢ vᵢ.
+
+    One head. The memory, which is what the states of a sentence give, is computed once and read at every step.
+    """
+
+    def __init__(self, score: str, transform: str, *, d_query: int, d_memory: int) -> None:
+        super().__init__()
+        self.d_context = d_memory if transform == "identity" else d_query
+        self.query = make_transform(transform, d_query, d_query)
+        self.key = make_transform(transform, d_memory, d_query)
+        self.value = make_transform(transform, d_memory, d_query)
+        self.score = make_score(score, d_query, self.d_context)
+
+    def memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The encoder's states (B, S, D) to the keys' share of the scores (B, S, P) and the values (B, S, C)."""
+        return self.score.prepare(self.key(states)), self.value(states)
+
+    def forward(self, states: Tensor, prepared: Tensor, value: Tensor, mask: Mask) -> Tensor:
+        """The decoder's states (B, T, D), asking a memory, to contexts (B, T, C)."""
+        scores = tap(self, "scores", self.score(self.query(states), prepared)[:, None])  # (B, 1, T, S)
+        allowed = mask.tensor(states.shape[1], value.shape[1], states.device)
+        weights = tap(self, "weights", attention_weights(scores, allowed))
+        return tap(self, "context", torch.matmul(weights[:, 0], value))

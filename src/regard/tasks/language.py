@@ -1,0 +1,172 @@
+"""Language modelling: running text, cross entropy of each next token, perplexity, text that goes on.
+
+Works with any model that offers `states(ids, documents)` and an output layer (or plainly returns logits), and, to generate,
+`start` and `step`. How prompts become text is in `generating.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import DecodingConfig, RunConfig
+from regard.data.running_text import TextData, prepare_text, text_corpus
+from regard.data.text_screening import TAIL
+from regard.data.tokenizers import Tokenizer
+from regard.errors import ConfigError
+from regard.evaluation.scores import Score, text_scores
+from regard.models.presets import find_preset
+from regard.tasks.generating import Generator
+from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.token_loss import token_loss
+from regard.tasks.windows import WindowBatch, WindowExamples
+from regard.tasks.word_vectors import WordVectors
+
+VOCABULARY = "shared.json"
+N_SAMPLES = 3  # shown at a validation
+SAMPLE_TOKENS = 32  # that are given, and that are written, in each
+
+
+class Language:
+    """The task of language modelling over one vocabulary."""
+
+    name = "language"
+    verb = "generate"
+
+    def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:
+        self.tokenizer = tokenizer
+        self.config = config
+
+    @classmethod
+    def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
+        given = Tokenizer.load(vocabulary / VOCABULARY) if vocabulary is not None else None
+        data = prepare_text(config.data, config.tokenizer, given=given, progress=progress)
+        task = cls(data.tokenizer, config)
+        train = task.examples(data.train, config.data.train)
+        valid = task.examples(data.valid, config.data.valid or config.data.train)
+        return Prepared(task=task, train=train, valid=valid, facts=_facts(data, train), hashes=data.hashes)
+
+    @classmethod
+    def load(cls, config: RunConfig, vocabulary: Path) -> "Language":
+        return cls(Tokenizer.load(vocabulary / VOCABULARY), config)
+
+    def save(self, vocabulary: Path) -> None:
+        vocabulary.mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(vocabulary / VOCABULARY)
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocab": self.tokenizer.vocab_size}
+
+    def initialise(self, model: nn.Module) -> None:
+        """Put given word vectors into the embedding; a word without a vector keeps its random one."""
+        path = self.config.tokenizer.vectors
+        if path:
+            vectors = WordVectors.read(path, self.tokenizer)
+            vectors.put_into(model.embedding.tokens.weight, freeze=self.config.tokenizer.freeze_vectors)  # type: ignore[union-attr, arg-type]
+
+    def loss(self, model: Any, batch: WindowBatch, *, smoothing: float) -> tuple[Tensor, float]:
+        """The cross entropy summed over the tokens that follow, and their number."""
+        inputs = (batch.ids,) if batch.documents is None else (batch.ids, batch.documents)
+        return token_loss(model, inputs, batch.goals, batch.real, smoothing=smoothing)
+
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
+        """Loss, perplexity and bits per byte of all the text; with `n_decoded`, a few places gone on from."""
+        assert isinstance(examples, WindowExamples)
+        loss, *others = self._scores(model, examples)
+        can_write = n_decoded and hasattr(model, "step")  # a network of the caller's own may know nothing of decoding
+        samples = self._samples(model, examples, decoding) if can_write else ()
+        return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
+
+    def score(
+        self,
+        model: nn.Module,
+        files: Sequence[str],
+        *,
+        column: str = "",
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> tuple[list[Score], int]:
+        """Score the text of files, all of it, by loss, perplexity and bits per byte; return also how many tokens it has."""
+        data = replace(self.config.data, source=column or self.config.data.source)
+        corpus = text_corpus(files, data, self.tokenizer, share=0.0, progress=lambda what, done: None)
+        examples = self.examples(corpus, files)
+        return self._scores(model, examples, progress), examples.n_predicted
+
+    def generator(
+        self, model: nn.Module, decoding: DecodingConfig, *, banned: Sequence[str] = (), seed: int = 1
+    ) -> Generator:
+        """What goes on from prompts, with these settings."""
+        return Generator(self.tokenizer, model, decoding, banned=banned, seed=seed)
+
+    def examples(self, corpus: Any, files: Sequence[str]) -> WindowExamples:
+        """Windows over an encoded corpus."""
+        return WindowExamples(
+            corpus,
+            files,
+            end_id=self.tokenizer.end_id,
+            context=context_length(self.config),
+            batch_tokens=self.config.training.batch_tokens,
+            seed=self.config.seed,
+        )
+
+    def _scores(
+        self, model: nn.Module, examples: WindowExamples, progress: Callable[[int], None] = lambda done: None
+    ) -> list[Score]:
+        device = next(model.parameters()).device
+        total, n_tokens = 0.0, 0.0
+        with torch.inference_mode():
+            for indices in examples.fixed_order():
+                loss, count = self.loss(model, examples.batch(indices, device), smoothing=0.0)
+                total, n_tokens = total + float(loss), n_tokens + count
+                progress(int(n_tokens))
+        return text_scores(total / n_tokens, n_tokens=int(n_tokens), n_bytes=examples.corpus.facts["n_bytes"])
+
+    def _samples(
+        self, model: nn.Module, examples: WindowExamples, decoding: DecodingConfig
+    ) -> tuple[tuple[str, str, str], ...]:
+        """Go on from some places of the text: what was given, what followed, what was written."""
+        length = min(SAMPLE_TOKENS, examples.context)
+        starts = range(1, max(2, examples.n_predicted - 2 * length), max(1, examples.n_predicted // N_SAMPLES))
+        pieces = [examples.stream[start : start + 2 * length].tolist() for start in starts][:N_SAMPLES]
+        given, followed = (
+            [self.tokenizer.decode(one) for one in half]
+            for half in ([piece[:length] for piece in pieces], [piece[length:] for piece in pieces])
+        )
+        settings = replace(decoding, n_best=1, max_length=length)
+        written = [one.text for one in self.generator(model, settings).generate(given)]
+        return tuple(zip(given, followed, written, strict=True))
+
+
+def context_length(config: RunConfig) -> int:
+    """How many tokens a window has: the model's context; of a network of the caller's own, the longest allowed."""
+    if not config.model.preset:
+        return config.data.max_length
+    context = {**find_preset(config.model.preset).fields, **config.model.fields}.get("context")
+    if not isinstance(context, int) or context < 1:
+        raise ConfigError(f"model.context is a whole number of at least 1, not {context!r}.", "Correct model.context.")
+    return context
+
+
+def _facts(data: TextData, train: WindowExamples) -> tuple[tuple[str, str], ...]:
+    """What the report before the first step says of the data."""
+    found, counts = data.facts, data.train.facts
+    valid = f"{data.valid.facts['n_tokens'] - 1:,} tokens"
+    if found.tail >= 0:
+        valid += f", the last {TAIL:.0%} of the text, held out"
+    elif found.limit >= 0:
+        valid += f", {data.valid.facts['n_documents']:,} of {found.n_documents:,} documents, held out"
+    documents = f"{counts['n_documents']:,} document{'s' if counts['n_documents'] != 1 else ''}"
+    facts = [
+        ("training", f"{train.n_predicted:,} tokens, {documents}, {counts['n_bytes']:,} bytes"),
+        ("validation", valid),
+        ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
+        ("batches", f"{len(train.order(0)):,} an epoch, {train.batch_size:,} windows of {train.context:,} tokens"),
+    ]
+    for reason, count in found.reasons.items():
+        examples = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in found.examples[reason][:2])
+        facts.append(("left out", f"{count:,} bad lines, {reason}: {examples}"))
+    if not data.tokenizer.lossless:
+        facts.append(("lost", data.tokenizer.loss))
+    return tuple(facts)

@@ -1,0 +1,117 @@
+"""Running text, encoded: every token once, documents apart, a part held out."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.config import DataConfig, TokenizerConfig
+from regard.data.running_text import TextData, prepare_text, text_corpus
+from regard.errors import ConfigError, DataError
+
+WORDS = ["the", "a", "dog", "cat", "man", "house", "tree", "sees", "finds", "runs", "red", "big", "old", "and", "under"]
+
+
+def quiet(what: str, done: int) -> None:
+    pass
+
+
+def write(path: Path, content: str | bytes) -> str:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def lines(count: int) -> list[str]:
+    chance = random.Random(7)
+    return [" ".join(chance.choices(WORDS, k=chance.randint(2, 9))) + "." for _ in range(count)]
+
+
+def prepare(*train: str, kind: str = "characters", vocab_size: int = 300, **settings: Any) -> TextData:
+    data = DataConfig(train=train, **settings)
+    return prepare_text(data, TokenizerConfig(kind=kind, vocab_size=vocab_size), given=None, progress=quiet)
+
+
+def text_of(data: TextData, corpus: Any) -> list[str]:
+    """The documents of a corpus, decoded; the stream begins and ends with the end token."""
+    ids, end = corpus.ragged["ids"].values.tolist(), data.tokenizer.end_id
+    assert ids[0] == end
+    assert ids[-1] == end
+    documents: list[list[int]] = []
+    for id in ids[:-1]:
+        if id == end:
+            documents.append([])
+        else:
+            documents[-1].append(id)
+    return [data.tokenizer.decode(one) for one in documents]
+
+
+@pytest.mark.parametrize("kind", ["characters", "bytes", "bpe"])
+def test_the_last_tenth_of_a_text_is_held_out(tmp_path: Path, kind: str) -> None:
+    text = "".join(line + "\n" for line in lines(200))
+    data = prepare(write(tmp_path / "a.txt", text), kind=kind)
+    [train], [valid] = text_of(data, data.train), text_of(data, data.valid)
+    assert train + valid == text
+    assert len(valid) == pytest.approx(0.1 * len(text), abs=60)
+    assert valid.startswith(tuple(WORDS))  # cut at the beginning of a line
+    assert data.valid.facts["n_bytes"] == len(valid)
+
+
+def test_many_documents_are_held_out_whole(tmp_path: Path) -> None:
+    texts = [f"{number}. {line}" for number, line in enumerate(lines(150))]
+    data = prepare(write(tmp_path / "a.txt", "\n---\n".join(texts) + "\n"), separator="---")
+    train, valid = text_of(data, data.train), text_of(data, data.valid)
+    assert sorted(one.rstrip("\n") for one in train + valid) == sorted(texts)
+    assert len(valid) == 15
+    assert data.train.facts["n_documents"] == 135
+
+
+def test_passages_are_tokenised_like_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(line + "\n" for line in lines(300))
+    file = write(tmp_path / "a.txt", text)
+    monkeypatch.setattr("regard.data.documents.PASSAGE_CHARACTERS", 100)
+    data = prepare(file, valid=(file,), kind="bpe", vocab_size=400)
+    ids = data.train.ragged["ids"].values.tolist()
+    assert ids[1:-1] == data.tokenizer.encode(text)
+    assert len(data.train) > 50
+
+
+def test_given_files_validate(tmp_path: Path) -> None:
+    train, valid = write(tmp_path / "a.txt", "abc\n" * 40), write(tmp_path / "b.txt", "cab\n")
+    data = prepare(train, valid=(valid,))
+    assert text_of(data, data.valid) == ["cab\n"]
+    assert data.hashes.keys() == {train, valid}
+    assert data.facts.limit == data.facts.tail == -1
+
+
+def test_bad_lines_are_left_out_or_stop(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", b"good line\n" * 20 + b"\xff\xff\n")
+    with pytest.raises(DataError) as caught:
+        prepare(file)
+    assert caught.value.problem.startswith("1 of 21 lines are bad (at most 1% may be): 1 not UTF-8. First: ")
+    assert caught.value.remedy == "Mend the files, or leave the bad lines out with --on-bad keep-going."
+    data = prepare(file, on_bad="keep-going")
+    assert data.facts.reasons == {"not UTF-8": 1}
+    with pytest.raises(DataError, match="Mend the text: every line of it counts"):
+        text_corpus([file], DataConfig(), data.tokenizer, share=0.0, progress=quiet)
+
+
+def test_one_line_leaves_nothing_to_validate_on(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        prepare(write(tmp_path / "a.txt", "only one line\n"))
+    assert caught.value.problem == "No text is left for validation."
+    assert "--valid" in caught.value.remedy
+
+
+def test_no_files_are_an_error() -> None:
+    with pytest.raises(DataError, match="There is nothing to train on"):
+        prepare()
+
+
+def test_a_vocabulary_of_sentences_is_refused(tmp_path: Path) -> None:
+    from regard.data.token_learning import learn
+
+    sentences = learn(lines(50), kind="bpe", vocab_size=300)
+    data = DataConfig(train=(write(tmp_path / "a.txt", "abc\n" * 40),))
+    with pytest.raises(ConfigError, match="it was learnt from sentences, not from running text"):
+        prepare_text(data, TokenizerConfig(), given=sentences, progress=quiet)

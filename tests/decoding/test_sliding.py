@@ -1,0 +1,73 @@
+"""Writing on past the context."""
+
+import pytest
+import torch
+
+from regard.config import DecodingConfig
+from regard.decoding.prompt import Prompt
+from regard.decoding.search import decode
+from regard.decoding.sliding import Sliding
+from regard.models.gpt import GPT, GPTConfig
+
+END, LIMIT = 1, 8
+
+
+@pytest.fixture(scope="module")
+def model() -> GPT:
+    return GPT(GPTConfig(vocab=12, n_layers=2, n_heads=2, d_model=16, context=LIMIT, dropout=0.0), seed=2).eval()
+
+
+def slowly(model: GPT, prompt: list[int], length: int) -> list[int]:
+    """The same without a cache: a full context forgets its older half."""
+    read, written = list(prompt), []
+    while len(written) < length:
+        with torch.no_grad():
+            logits = model(torch.tensor([read]))[0, -1]
+        logits[END] = -torch.inf
+        written.append(int(logits.argmax()))
+        read.append(written[-1])
+        if len(read) > LIMIT:
+            read = read[-(LIMIT // 2) :]
+    return written
+
+
+def options(rows, length):
+    from regard.decoding.rules import Banned
+
+    limits = torch.full((len(rows),), length)
+    return {"prompt": Prompt.of(rows), "end_id": END, "limits": limits, "rules": [Banned((END,))]}
+
+
+@pytest.mark.parametrize("prompt", [[3], [3, 4, 5, 6, 7], [2, 3, 4, 5, 6, 7, 8, 9]])
+def test_a_full_context_forgets_its_older_half(model: GPT, prompt: list[int]) -> None:
+    sliding = Sliding(model, LIMIT)
+    [decoded] = decode(sliding, sliding.start(1), DecodingConfig(beam=1), **options([prompt], 30))
+    assert list(decoded.best.ids) == slowly(model, prompt, 30)
+
+
+@pytest.mark.parametrize(
+    "config", [DecodingConfig(beam=1), DecodingConfig(beam=3), DecodingConfig(sample=True, n_best=2)], ids=str
+)
+def test_a_row_does_not_depend_on_the_others(model: GPT, config: DecodingConfig) -> None:
+    rows = [[3], [4, 5, 6, 7, 8, 9, 2, 3], [5, 5, 5]]
+    sliding = Sliding(model, LIMIT)
+    together = decode(sliding, sliding.start(3), config, **options(rows, 25), keys=range(3))
+    for number, row in enumerate(rows):
+        [alone] = decode(sliding, sliding.start(1), config, **options([row], 25), keys=[number])
+        assert [one.ids for one in together[number].hypotheses] == [one.ids for one in alone.hypotheses]
+
+
+def test_sentences_of_different_ages_are_joined(model: GPT) -> None:
+    sliding = Sliding(model, LIMIT)
+    with torch.inference_mode():
+        _, old = sliding.step(sliding.start(1), torch.tensor([[2, 3, 4, 5, 6, 7, 8]]))
+        _, young = sliding.step(sliding.start(1), torch.tensor([[9, 9]]))
+        both = old.join(young)
+        for _ in range(6):
+            ids = torch.tensor([[4], [5]])
+            together, both = sliding.step(both, ids)
+            first, old = sliding.step(old, ids[:1])
+            second, young = sliding.step(young, ids[1:])
+            assert torch.allclose(together, torch.cat([first, second]), atol=1e-5)
+        kept = both.keep(torch.tensor([1]))
+        assert torch.allclose(sliding.step(kept, ids[1:])[0], sliding.step(young, ids[1:])[0], atol=1e-5)

@@ -1,0 +1,74 @@
+"""Curves: what is on them, for every task."""
+
+import math
+
+import numpy as np
+import pytest
+
+from regard.errors import UsageError
+from regard.inspection.curves import curves_picture, lengths_picture
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def records(n_steps, scale=1.0):
+    for step in range(1, n_steps + 1):
+        yield {"kind": "train", "step": step, "epoch": 0, "loss": scale * 5 / step, "learning_rate": 1e-3 * step}
+        if step % 100 == 0:
+            yield {"kind": "valid", "step": step, "loss": scale * 6 / step, "bleu": step / 10, "chrf": 30.1}
+
+
+def test_curves_of_several_runs_share_four_panels():
+    figure = curves_picture({"small": list(records(300)), "large": list(records(200, scale=2))})
+    headings = [axes.get_title(loc="left") for axes in figure.axes]
+    assert headings == ["training loss", "validation loss", "validation BLEU", "learning rate"]
+    training, validation, bleu, rate = figure.axes
+    assert [len(axes.lines) for axes in figure.axes] == [4, 2, 2, 2]  # training: each step and the running mean
+    np.testing.assert_array_equal(validation.lines[1].get_xydata(), [[100, 0.12], [200, 0.06]])
+    np.testing.assert_array_equal(bleu.lines[0].get_ydata(), [10, 20, 30])
+    assert rate.lines[0].get_ydata().max() == 1e-3 * 300
+    assert texts(figure.legends[0].get_texts()) == ["small", "large"]
+    assert bleu.lines[0].get_color() == training.lines[0].get_color() != training.lines[2].get_color()
+
+
+def test_the_running_mean_does_not_lag_behind():
+    run = [{"kind": "train", "step": step, "loss": float(step)} for step in range(1000)]
+    _, smooth = curves_picture({"run": run}).axes[0].lines
+    np.testing.assert_allclose(smooth.get_ydata(), smooth.get_xdata(), atol=0.51)
+
+
+def test_a_panel_without_records_says_so_and_numbers_that_are_none_are_left_out():
+    run = [
+        {"kind": "train", "step": 1, "loss": math.nan},
+        {"kind": "train", "step": 2, "loss": None},
+        {"kind": "train", "step": 3, "loss": 2.5},
+    ]
+    training, validation, *_ = curves_picture({"run": run}).axes
+    np.testing.assert_array_equal(training.lines[0].get_xydata(), [[3, 2.5]])
+    assert texts(validation.texts) == ["none recorded"]
+
+
+def test_runs_without_metrics_are_an_error():
+    with pytest.raises(UsageError) as caught:
+        curves_picture({"run": []})
+    assert str(caught.value) == (
+        "There are no metrics to draw.\nTrain for some steps first, or name a run that was trained."
+    )
+
+
+def test_a_language_model_is_judged_by_its_bits():
+    run = [{"kind": "valid", "step": 5, "loss": 1.5, "perplexity": 4.5, "bits_per_byte": 2.2}]
+    panel = curves_picture({"run": run}).axes[2]
+    assert panel.get_title(loc="left") == "validation bits per byte"
+    np.testing.assert_array_equal(panel.lines[0].get_xydata(), [[5, 2.2]])
+
+
+def test_scores_by_length_have_a_line_a_run():
+    figure = lengths_picture(["0-9", "10-19"], [300, 1200], {"rnn": [30, 20.5], "transformer": [38, 37]}, label="BLEU")
+    [axes] = figure.axes
+    assert texts(axes.get_xticklabels()) == ["0-9\n(300)", "10-19\n(1,200)"]
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [30, 20.5])
+    assert texts(figure.legends[0].get_texts()) == ["rnn", "transformer"]
+    assert axes.get_ylabel() == "BLEU"

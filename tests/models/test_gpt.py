@@ -1,0 +1,112 @@
+"""GPT: equal to GPT-2, and to itself with a cache."""
+
+import pytest
+import torch
+from benchmarks.gpt2 import to_gpt2
+from torch import Tensor
+from transformers import GPT2LMHeadModel
+
+from regard.errors import ConfigError, DataError
+from regard.models.gpt import GPT, GPTConfig
+from regard.models.presets import PRESETS, count_parameters
+from regard.parts.taps import recording
+
+SIZES = {"vocab": 40, "n_layers": 3, "n_heads": 4, "d_model": 32, "context": 24}
+
+
+def make_model(seed: int = 1, **changes: float) -> GPT:
+    return GPT(GPTConfig(**{**SIZES, "dropout": 0.0, **changes}), seed=seed).eval()  # type: ignore[arg-type]
+
+
+def gpt2_like(model: GPT) -> GPT2LMHeadModel:
+    return to_gpt2(model, pad_id=0, end_id=1).eval()
+
+
+def shaken(model: GPT) -> GPT:
+    """Biases and norms begin as zeros and ones, which would hide a mistake."""
+    generator = torch.Generator().manual_seed(9)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def some_ids(rows: int, length: int) -> Tensor:
+    return torch.randint(2, SIZES["vocab"], (rows, length), generator=torch.Generator().manual_seed(5))
+
+
+def test_gpt2_has_as_many_parameters_as_published() -> None:
+    # Radford et al. 2019 count 117 M; the released weights have 124,439,808 with 50,257 tokens.
+    assert count_parameters(PRESETS["gpt2"], 50_257) == 124_439_808
+
+
+def test_logits_equal_those_of_gpt2() -> None:
+    model = shaken(make_model())
+    ids = some_ids(3, 24)
+    with torch.inference_mode():
+        assert torch.allclose(model(ids), gpt2_like(model)(ids).logits, atol=1e-5)
+
+
+def test_greedy_tokens_equal_those_of_gpt2() -> None:
+    from regard.decoding.greedy import greedy
+    from regard.decoding.prompt import Prompt
+
+    model = shaken(make_model())
+    prompt = some_ids(4, 5)
+    found = greedy(model, model.start(4), prompt=Prompt(prompt), end_id=1, limits=torch.full((4,), 18))
+    expected = gpt2_like(model).generate(
+        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=18, do_sample=False
+    )
+    for one, row in zip(found, expected[:, 5:].tolist(), strict=True):
+        ids = row[: row.index(1)] if 1 in row else row
+        assert list(one.best.ids) == ids
+
+
+@pytest.mark.parametrize("window", [0, 1, 5])
+def test_cached_equals_uncached(window: int) -> None:
+    model = shaken(make_model(window=window))
+    ids = some_ids(2, 24)
+    with torch.inference_mode():
+        whole = model(ids)
+        logits, state = model.step(model.start(2), ids[:, :7])
+        assert torch.allclose(logits, whole[:, 6], atol=1e-5)
+        for place in range(7, 24):
+            logits, state = model.step(state, ids[:, place : place + 1])
+            assert torch.allclose(logits, whole[:, place], atol=1e-5)
+    assert state.n_slots == (window or 24)
+
+
+def test_documents_of_a_row_do_not_see_each_other() -> None:
+    model = shaken(make_model())
+    ids = some_ids(2, 12)
+    documents = torch.tensor([[0] * 5 + [1] * 7, [0] * 12])
+    with torch.inference_mode():
+        together = model(ids, documents)
+        assert torch.allclose(together[0, :5], model(ids[:1, :5])[0], atol=1e-5)
+        assert torch.allclose(together[0, 5:], model(ids[:1, 5:])[0], atol=1e-5)
+        assert torch.allclose(together[1], model(ids[1:])[0], atol=1e-5)
+
+
+def test_one_matrix_serves_embedding_and_output() -> None:
+    model = make_model()
+    assert model.output.weight is model.embedding.tokens.weight
+
+
+def test_taps_are_named_by_their_place() -> None:
+    model = make_model()
+    with recording(model) as record, torch.inference_mode():
+        model(some_ids(2, 6))
+    assert record["decoder.2.self_attention.weights"].shape == (2, 4, 6, 6)
+    assert record["decoder.0.feed_forward.hidden"].shape == (2, 6, 128)
+    assert {"embedding.tokens", "embedding.positions", "embedding.sum", "logits"} <= set(record)
+
+
+def test_a_sequence_beyond_the_positions_is_refused() -> None:
+    with pytest.raises(DataError, match="A sequence of 25 tokens is longer than the 24 learned positions"):
+        make_model()(some_ids(1, 25))
+
+
+@pytest.mark.parametrize("field", ["n_layers", "n_heads", "d_model", "context"])
+def test_sizes_are_checked(field: str) -> None:
+    with pytest.raises(ConfigError, match=f"model.{field} is at least 1, not 0."):
+        GPTConfig(**{**SIZES, field: 0})

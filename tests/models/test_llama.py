@@ -1,0 +1,109 @@
+"""Llama: equal to that of the transformers package, and to itself with a cache."""
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import LlamaConfig as PeerConfig
+from transformers import LlamaForCausalLM
+
+from regard.errors import ConfigError
+from regard.models.llama import Llama, LlamaConfig
+
+SIZES = {"vocab": 40, "n_layers": 2, "n_heads": 4, "n_key_heads": 2, "d_model": 32, "d_ff": 48, "context": 24}
+
+
+def make_model(**changes: int) -> Llama:
+    model = Llama(LlamaConfig(**{**SIZES, **changes}), seed=1).eval()
+    generator = torch.Generator().manual_seed(9)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def halves(weight: Tensor, n_heads: int) -> Tensor:
+    """Our rotation turns features 2i and 2i + 1 together, theirs i and i + K/2: the rows of a head in their order."""
+    heads = weight.unflatten(0, (n_heads, -1))
+    return torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1).flatten(0, 1)
+
+
+def llama_like(model: Llama) -> LlamaForCausalLM:
+    config = model.config
+    peer = LlamaForCausalLM(
+        PeerConfig(
+            vocab_size=config.vocab,
+            hidden_size=config.d_model,
+            intermediate_size=config.d_ff,
+            num_hidden_layers=config.n_layers,
+            num_attention_heads=config.n_heads,
+            num_key_value_heads=config.n_key_heads,
+            max_position_embeddings=64,
+            tie_word_embeddings=True,
+            rms_norm_eps=1e-6,
+            bos_token_id=1,
+            eos_token_id=1,
+            pad_token_id=0,
+        )
+    ).eval()
+    pairs = [
+        (peer.model.embed_tokens.weight, model.embedding.tokens.weight),
+        (peer.model.norm.weight, model.decoder_norm.weight),
+    ]
+    for theirs, ours in zip(peer.model.layers, model.decoder, strict=True):
+        pairs += [
+            (theirs.self_attn.q_proj.weight, halves(ours.self_attention.query.weight, config.n_heads)),
+            (theirs.self_attn.k_proj.weight, halves(ours.self_attention.key.weight, config.n_key_heads)),
+            (theirs.self_attn.v_proj.weight, ours.self_attention.value.weight),
+            (theirs.self_attn.o_proj.weight, ours.self_attention.output.weight),
+            (theirs.mlp.gate_proj.weight, ours.feed_forward.gate.weight),
+            (theirs.mlp.up_proj.weight, ours.feed_forward.up.weight),
+            (theirs.mlp.down_proj.weight, ours.feed_forward.down.weight),
+            (theirs.input_layernorm.weight, ours.self_attention_residual.norm.weight),
+            (theirs.post_attention_layernorm.weight, ours.feed_forward_residual.norm.weight),
+        ]
+    with torch.no_grad():
+        for parameter, value in pairs:
+            parameter.copy_(value)
+    return peer
+
+
+def some_ids(rows: int, length: int) -> Tensor:
+    return torch.randint(2, SIZES["vocab"], (rows, length), generator=torch.Generator().manual_seed(5))
+
+
+def test_logits_equal_those_of_the_reference() -> None:
+    model, ids = make_model(), some_ids(3, 20)
+    with torch.inference_mode():
+        assert torch.allclose(model(ids), llama_like(model)(ids).logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [0, 5])
+def test_cached_equals_uncached_far_beyond_the_context(window: int) -> None:
+    model, ids = make_model(window=window), some_ids(2, 60)
+    with torch.inference_mode():
+        whole = model(ids)
+        logits, state = model.step(model.start(2), ids[:, :7])
+        assert torch.allclose(logits, whole[:, 6], atol=1e-5)
+        for place in range(7, 60):
+            logits, state = model.step(state, ids[:, place : place + 1])
+            assert torch.allclose(logits, whole[:, place], atol=1e-5)
+    assert state.n_slots == (window or 60)
+
+
+def test_a_cache_holds_shared_keys_once() -> None:
+    model = make_model()
+    _, state = model.step(model.start(1), some_ids(1, 3))
+    assert state.past[0][0].shape == (1, 2, 3, 8)
+
+
+def test_documents_of_a_row_do_not_see_each_other() -> None:
+    model, ids = make_model(), some_ids(1, 12)
+    documents = torch.tensor([[0] * 5 + [1] * 7])
+    with torch.inference_mode():
+        together = model(ids, documents)
+        assert torch.allclose(together[0, 5:], model(ids[:, 5:])[0], atol=1e-5)
+
+
+def test_heads_must_divide() -> None:
+    with pytest.raises(ConfigError, match=r"model\.n_heads = 4 cannot be divided by n_key_heads = 3\."):
+        LlamaConfig(**{**SIZES, "n_key_heads": 3})

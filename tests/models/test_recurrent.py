@@ -1,0 +1,471 @@
+"""The recurrent encoder and decoder: what must hold for every cell, score and depth."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import regard
+from regard.config import DecodingConfig
+from regard.decoding.beam import Beam
+from regard.decoding.beam import search as beam_search
+from regard.decoding.greedy import greedy
+from regard.decoding.result import Hypothesis
+from regard.errors import ConfigError, UsageError
+from regard.models.recurrent import Recurrent, RecurrentConfig
+from regard.parts.dropout import seeded
+from regard.parts.recurrent_state import RecurrentState
+from regard.parts.taps import listening, recording
+
+V = 17
+SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 2, 0]])
+LENGTHS = torch.tensor([6, 3, 5])
+TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
+
+ONE_WAY: dict[str, Any] = {"bidirectional": False}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "bottleneck": {"attention": "none", **ONE_WAY},
+    "bottleneck, both directions": {"attention": "none", "cell": "lstm"},
+    "bottleneck, one layer": {"attention": "none", "n_layers": 1, "cell": "elman", **ONE_WAY},
+    "dot": {"attention": "dot", **ONE_WAY},
+    "dot, linear": {"attention": "dot", "transform": "linear"},
+    "bilinear, lstm": {"attention": "bilinear", "cell": "lstm"},
+    "bilinear, elman": {"attention": "bilinear", "cell": "elman", "tied": "none"},
+    "additive": {"attention": "additive", "tied": "target"},
+    "additive, sigmoid": {"attention": "additive", "transform": "sigmoid", "cell": "lstm", **ONE_WAY},
+    "one layer": {"n_layers": 1},
+    "three layers": {"n_layers": 3, "cell": "lstm"},
+}
+every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def make(seed: int = 1, **choices: Any) -> Recurrent:
+    sizes = {"n_layers": 2, "d_model": 12, "d_state": 10, "dropout": 0.0}
+    return Recurrent(RecurrentConfig(source_vocab=V, target_vocab=V, **{**sizes, **choices}), seed=seed)
+
+
+def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
+    torch.testing.assert_close(first, second, atol=atol, rtol=0)
+
+
+# -- the formulas, written out ------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_attention_joins_the_next_input_the_layer_above_and_the_prediction() -> None:
+    """One sentence, step by step, with every concatenation in its place."""
+    model = make(cell="elman", attention="bilinear")
+    decoder, source, length = model.decoder, SOURCE[:1], LENGTHS[:1]
+    assert decoder.attention is not None
+    assert decoder.context_input is not None
+    score: Any = decoder.attention.score
+    states, final = model.encoder(model.source_embedding.tokens(source), length)
+    bottom, top = (state[0][0] for state in model.bridge(final))
+    below, above = decoder.cells
+    whole = torch.cat([below.state_weight, below.input_weight, decoder.context_input.weight], dim=1)
+    context = torch.zeros(20)
+    logits = []
+    for x in model.target_embedding.tokens(TARGET[0]):
+        bottom = torch.tanh(whole @ torch.cat([bottom, x, context]) + below.bias)
+        scores = torch.stack([bottom @ score.key.weight @ s for s in states[0]])
+        context = scores.softmax(0) @ states[0]
+        both = torch.cat([above.state_weight, above.input_weight], dim=1)
+        top = torch.tanh(both @ torch.cat([top, bottom, context]) + above.bias)
+        predicted = torch.tanh(decoder.prediction(torch.cat([top, context])))
+        logits.append(model.output.weight @ predicted)
+    assert_close(model(source, length, TARGET[:1])[0], torch.stack(logits))
+
+
+@torch.no_grad()
+def test_without_attention_only_the_final_state_passes() -> None:
+    model = make(attention="none", bidirectional=False)
+    state = model.start((SOURCE, LENGTHS))
+    _, final = model.encoder(model.source_embedding.tokens(SOURCE), LENGTHS)
+    assert state.memory is None
+    assert state.context is None
+    for (mine,), (theirs,) in zip(state.layers, final, strict=True):
+        assert torch.equal(mine, theirs)
+    assert model.alignment_tap is None
+
+
+# -- what every variant keeps -------------------------------------------------------------------------------------------
+
+
+@every_variant
+def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    logits = model(SOURCE, LENGTHS, TARGET)
+    for position in range(1, 5):
+        changed = TARGET.clone()
+        changed[:, position:] = 2
+        other = model(SOURCE, LENGTHS, changed)
+        assert torch.equal(other[:, :position], logits[:, :position])
+        assert not torch.equal(other[:, position], logits[:, position])
+
+
+@every_variant
+def test_padding_changes_nothing(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    longer_source = F.pad(SOURCE, (0, 3), value=7)
+    longer_source[1, 3:] = 7
+    longer_target = F.pad(TARGET, (0, 2), value=7)
+    assert_close(model(longer_source, LENGTHS, longer_target)[:, :5], model(SOURCE, LENGTHS, TARGET))
+
+
+@every_variant
+def test_batched_equals_alone(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    logits = model(SOURCE, LENGTHS, TARGET)
+    assert float(logits.detach().std()) > 0.01
+    for row, length in enumerate(LENGTHS.tolist()):
+        alone = model(SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1])
+        assert_close(alone[0], logits[row])
+
+
+@every_variant
+@torch.no_grad()
+def test_step_by_step_equals_the_whole_forward_pass(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    state = model.start((SOURCE, LENGTHS))
+    for position in range(5):
+        logits, state = model.step(state, TARGET[:, position : position + 1])
+        assert_close(logits, expected[:, position])
+
+
+@every_variant
+@torch.no_grad()
+def test_a_prompt_is_read_at_once(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    logits, state = model.step(model.start((SOURCE, LENGTHS)), TARGET[:, :3])
+    assert_close(logits, expected[:, 2])
+    logits, state = model.step(state, TARGET[:, 3:5])
+    assert_close(logits, expected[:, 4])
+
+
+@every_variant
+@torch.no_grad()
+def test_prompts_of_different_lengths(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    rows, counts = torch.arange(3), torch.tensor([3, 1, 2])
+    prompts = torch.where(torch.arange(3) < counts[:, None], TARGET[:, :3], 7)
+    logits, state = model.step(model.start((SOURCE, LENGTHS)), prompts, counts)
+    assert_close(logits, expected[rows, counts - 1])
+    for _ in range(2):
+        logits, state = model.step(state, TARGET[rows, counts][:, None])
+        counts = counts + 1
+        assert_close(logits, expected[rows, counts - 1])
+
+
+@every_variant
+@torch.no_grad()
+def test_beams_that_part_leave_and_join(choices: dict[str, Any]) -> None:
+    """Two sentences with two hypotheses each; one leaves, another joins; every row equals its own forward pass."""
+    model = make(**choices)
+
+    def alone(sentence: int, ids: list[int]) -> Tensor:
+        logits: Tensor = model(SOURCE[sentence : sentence + 1], LENGTHS[sentence : sentence + 1], torch.tensor([ids]))
+        return logits[0, -1]
+
+    _, state = model.step(model.start((SOURCE[:2], LENGTHS[:2])), torch.tensor([[1], [1]]))
+    memory = state.memory
+    state = state.reorder(torch.tensor([0, 0, 1, 1]))
+    _, state = model.step(state, torch.tensor([[3], [4], [5], [6]]))
+    state = state.reorder(torch.tensor([1, 1, 3, 2]))
+    logits, state = model.step(state, torch.tensor([[7], [8], [9], [10]]))
+    assert state.memory is memory, "kept once a sentence, and untouched"
+    hypotheses = [(0, [1, 4, 7]), (0, [1, 4, 8]), (1, [1, 6, 9]), (1, [1, 5, 10])]
+    assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
+
+    _, newcomer = model.step(model.start((SOURCE[2:, :5], LENGTHS[2:])), torch.tensor([[1]]))
+    state = state.keep(torch.tensor([1])).join(newcomer.reorder(torch.tensor([0, 0])))
+    logits, state = model.step(state, torch.tensor([[11], [12], [13], [14]]))
+    hypotheses = [(1, [1, 6, 9, 11]), (1, [1, 5, 10, 12]), (2, [1, 13]), (2, [1, 14])]
+    assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
+
+
+@every_variant
+def test_the_loss_through_states_is_that_of_the_logits(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    states = model.states(SOURCE, LENGTHS, TARGET)
+    assert states.shape == (3, 5, 12)
+    assert_close(states @ model.output.weight.T, model(SOURCE, LENGTHS, TARGET))
+
+
+@every_variant
+def test_gradients_are_finite_and_reach_every_parameter(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), TARGET.roll(-1, 1).flatten()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        # The same for every key of a query: softmax does not feel it.
+        if not (name.endswith("attention.key.bias") and choices.get("attention") == "dot"):
+            assert bool(parameter.grad.any()), name
+
+
+# -- search -------------------------------------------------------------------------------------------------------------
+
+
+LIMITS = torch.tensor([8, 8, 8])
+
+
+def search(model: Recurrent, width: int) -> list[Hypothesis]:
+    start = model.start((SOURCE, LENGTHS))
+    return [one.best for one in beam_search(model, start, Beam(width=width), prompt=1, end_id=2, limits=LIMITS)]
+
+
+@pytest.mark.parametrize("attention", ["none", "bilinear"])
+@torch.no_grad()
+def test_greedy_search_writes_the_likeliest_token_again_and_again(attention: str) -> None:
+    model = make(3, attention=attention)
+    found = greedy(model, model.start((SOURCE, LENGTHS)), prompt=1, end_id=2, limits=LIMITS)
+    for row, one in enumerate(found):
+        written = [1]
+        while len(written) < 9 and written[-1] != 2:
+            logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([written]))
+            written.append(int(logits[0, -1].argmax()))
+        assert tuple(token for token in written[1:] if token != 2) == one.best.ids
+    assert [one.ids for one in search(model, 1)] == [one.best.ids for one in found]
+
+
+@pytest.mark.parametrize("attention", ["none", "bilinear"])
+@torch.no_grad()
+def test_a_beam_has_the_probabilities_of_the_whole_forward_pass(attention: str) -> None:
+    model = make(3, attention=attention)
+    for row, one in enumerate(search(model, 5)):
+        written = [*one.ids, 2] if one.finished else list(one.ids)
+        logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([[1, *written[:-1]]]))
+        expected = logits[0].log_softmax(-1)[torch.arange(len(written)), torch.tensor(written)]
+        assert_close(torch.tensor(one.log_probs), expected, atol=1e-4)
+
+
+# -- dropout, learning, saving ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attention", ["none", "bilinear"])
+def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation(attention: str) -> None:
+    model = make(dropout=0.3, attention=attention)
+
+    def logits(seed: int) -> Tensor:
+        with seeded(seed):
+            out: Tensor = model(SOURCE, LENGTHS, TARGET)
+        return out
+
+    assert torch.equal(logits(1), logits(1))
+    assert not torch.allclose(logits(1), logits(2), atol=1e-2)
+    model.eval()
+    assert torch.equal(logits(1), logits(2))
+
+
+@pytest.mark.parametrize("choices", [{"attention": "none"}, {"attention": "bilinear", "cell": "lstm"}], ids=str)
+def test_one_batch_is_learnt_by_heart(choices: dict[str, Any]) -> None:
+    model = make(n_layers=1, d_model=32, d_state=32, **choices)
+    wanted = torch.cat([TARGET[:, 1:], torch.tensor([[2], [2], [2]])], dim=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
+    for _ in range(60):
+        loss = F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), wanted.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.05
+    assert torch.equal(model(SOURCE, LENGTHS, TARGET).argmax(-1), wanted)
+
+
+@every_variant
+def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any]) -> None:
+    model, other = make(1, **choices), make(2, **choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    assert not torch.allclose(other(SOURCE, LENGTHS, TARGET), expected, atol=1e-2)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(SOURCE, LENGTHS, TARGET), expected)
+
+
+def test_the_seed_alone_decides_the_first_weights() -> None:
+    torch.manual_seed(1)
+    first = make(5).state_dict()
+    torch.manual_seed(2)
+    again = make(5).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+# -- tied weights -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("tied", "n_matrices"), [("all", 1), ("target", 2), ("none", 3)])
+def test_tied_matrices_are_kept_once(tied: str, n_matrices: int) -> None:
+    model = make(tied=tied)
+    model.load_state_dict(make(2, tied=tied).state_dict())
+    weights = (model.source_embedding.tokens.weight, model.target_embedding.tokens.weight, model.output.weight)
+    assert len({weight.data_ptr() for weight in weights}) == n_matrices
+    if tied != "none":
+        assert model.output.weight is model.target_embedding.tokens.weight
+    assert sum(parameter.shape == (V, 12) for parameter in model.parameters()) == n_matrices
+
+
+def test_two_vocabularies() -> None:
+    model = Recurrent(RecurrentConfig(source_vocab=9, target_vocab=V, tied="target", d_model=12, d_state=10))
+    assert model.source_embedding.tokens.weight.shape == (9, 12)
+    assert model(SOURCE.clamp(max=8), LENGTHS, TARGET).shape == (3, 5, V)
+
+
+# -- names --------------------------------------------------------------------------------------------------------------
+
+
+def test_taps_have_their_documented_names() -> None:
+    model = make()
+    with recording(model) as record:
+        logits = model(SOURCE, LENGTHS, TARGET)
+    gates = ("reset_gate", "update_gate", "candidate", "state")
+    expected = {f"{side}_embedding.{name}" for side in ("source", "target") for name in ("tokens", "sum")}
+    for layer in ("encoder.layers.0", "encoder.layers.1"):
+        expected |= {f"{layer}.states"} | {
+            f"{layer}.{way}.{gate}" for way in ("forwards", "backwards") for gate in gates
+        }
+    for layer in ("decoder.layers.0", "decoder.layers.1"):
+        expected |= {f"{layer}.states"} | {f"{layer}.{gate}" for gate in gates}
+    expected |= {f"decoder.attention.{name}" for name in ("scores", "weights", "context")}
+    assert set(record) == expected | {"decoder.output", "logits"}
+    assert torch.equal(record["logits"], logits)
+    assert record["encoder.layers.1.states"].shape == (3, 6, 20)
+    assert record["decoder.layers.0.states"].shape == (3, 5, 10)
+    assert record["decoder.layers.0.state"].shape == (3, 10)
+    assert record["decoder.output"].shape == (3, 5, 12)
+    weights = record.calls("decoder.attention.weights")
+    assert [tuple(one.shape) for one in weights] == [(3, 1, 1, 6)] * 5
+    assert not weights[0][1, :, :, 3:].any()
+    assert record["decoder.attention.context"].shape == (3, 1, 20)
+    assert_close(torch.stack(record.calls("decoder.layers.0.state"), dim=1), record["decoder.layers.0.states"])
+
+
+@torch.no_grad()
+def test_taps_while_decoding() -> None:
+    model = make()
+    with recording(model, "decoder.*") as whole:
+        model(SOURCE, LENGTHS, TARGET)
+    state: RecurrentState = model.start((SOURCE, LENGTHS))
+    with recording(model, "decoder.*") as stepped:
+        model.step(state, TARGET)
+    for name in ("decoder.attention.weights", "decoder.layers.1.state"):
+        for one, other in zip(stepped.calls(name), whole.calls(name), strict=True):
+            assert_close(one, other)
+    with recording(model, "decoder.attention.*") as beam:
+        model.step(state.reorder(torch.arange(3).repeat_interleave(2)), TARGET[:, :1].repeat_interleave(2, dim=0))
+    assert beam["decoder.attention.weights"].shape == (3, 1, 2, 6)
+    assert beam["decoder.attention.context"].shape == (3, 2, 20)
+
+
+def test_attention_can_be_turned_away() -> None:
+    model = make()
+    before = model(SOURCE, LENGTHS, TARGET)
+
+    def to_the_first(name: str, weights: Tensor) -> Tensor:
+        return F.one_hot(torch.zeros(weights.shape[:-1], dtype=torch.long), weights.shape[-1]).to(weights.dtype)
+
+    with listening(model, "decoder.attention.weights", to_the_first):
+        assert not torch.allclose(model(SOURCE, LENGTHS, TARGET), before, atol=1e-3)
+    assert torch.equal(model(SOURCE, LENGTHS, TARGET), before)
+
+
+def test_the_tap_that_aligns_and_the_longest_sequence() -> None:
+    model = make()
+    assert model.max_length is None
+    assert model.alignment_tap == "decoder.attention.weights"
+
+
+def test_parameters_are_named_by_their_role() -> None:
+    assert {
+        "source_embedding.tokens.weight",
+        "encoder.layers.0.backwards.state_weight",
+        "bridge.layers.1.0.weight",
+        "decoder.layers.1.input_weight",
+        "decoder.attention.score.key.weight",
+        "decoder.context_input.weight",
+        "decoder.prediction.bias",
+        "output.weight",
+    } <= set(make().state_dict())
+
+
+# -- complaints ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ({"tied": "al"}, "There is no tying 'al'.\nDid you mean all?"),
+        (
+            {"source_vocab": 9},
+            "Source and target have 9 and 17 tokens and cannot share a matrix.\n"
+            "Use one vocabulary (tokenizer.shared = true), or model.tied = target.",
+        ),
+        ({"cell": "lstn"}, "model.cell cannot be 'lstn'.\nDid you mean lstm?"),
+        ({"attention": "aditive"}, "model.attention cannot be 'aditive'.\nDid you mean additive?"),
+        ({"transform": "linaer"}, "model.transform cannot be 'linaer'.\nDid you mean linear?"),
+        ({"n_layers": 0}, "model.n_layers is at least 1, not 0.\nCorrect model.n_layers."),
+        ({"d_state": -1}, "model.d_state is at least 1, not -1.\nCorrect model.d_state."),
+        ({"dropout": 1.0}, "A dropout rate lies from 0 to below 1, not at 1.0.\nCorrect the model's dropout."),
+        (
+            {"attention": "dot", "d_state": 8},
+            "The dot product needs queries and keys of one width, not 8 and 16.\n"
+            "Use model.attention = bilinear or additive, or model.transform = linear or sigmoid.",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
+)
+def test_a_config_that_cannot_be(choices: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Recurrent(RecurrentConfig(**{"source_vocab": V, "target_vocab": V, **choices}))
+    assert str(caught.value) == text
+
+
+# -- from files to translations -----------------------------------------------------------------------------------------
+
+TINY: dict[str, Any] = {
+    "model.d_model": 24,
+    "model.d_state": 24,
+    "model.n_layers": 1,
+    "model.dropout": 0.0,
+    "tokenizer.vocab_size": 320,
+    "training.batch_tokens": 512,
+    "training.warmup": 5,
+    "training.learning_rate": 0.02,
+    "training.steps": 20,
+    "training.validate_every": 20,
+    "training.validate_decoded": 4,
+    "runtime.device": "cpu",
+    "runtime.threads": 1,
+}
+
+
+def test_a_run_is_trained_and_translates_with_its_alignment(tmp_path: Path, corpus: tuple[str, str]) -> None:
+    run = regard.train("translate", model="birnn-attention", train=corpus, run=tmp_path / "run", settings=TINY)
+    assert isinstance(run.model, Recurrent)
+    loaded = regard.load(tmp_path / "run", threads=1)
+    loss, _ = loaded.task.mean_loss(loaded.model, *(Path(file).read_text().splitlines() for file in corpus))
+    assert loss < math.log(320) - 1
+    lines = ["a dog runs", "", "the big old house"]
+    (first, empty, last) = loaded.translate(lines, decoding=DecodingConfig(beam=3, n_best=2, max_length=9), align=True)
+    assert empty.text == ""
+    for line, one in ((lines[0], first), (lines[2], last)):
+        assert len(one.candidates) == 2
+        for candidate in one.candidates:
+            assert all(0 <= link.source < len(line.split()) for link in candidate.alignment)
+    assert any(candidate.alignment for candidate in (*first.candidates, *last.candidates))
+
+
+def test_without_attention_there_is_nothing_to_align(tmp_path: Path, corpus: tuple[str, str]) -> None:
+    settings = {**TINY, "training.steps": 2, "training.validate_every": 2}
+    run = regard.train("translate", model="rnn", train=corpus, run=tmp_path / "run", settings=settings)
+    assert len(run.translate(["a dog runs"], decoding=DecodingConfig(max_length=4))) == 1
+    with pytest.raises(UsageError) as caught:
+        run.translate(["a dog runs"], align=True)
+    assert str(caught.value) == (
+        "This model has no attention to read alignments from.\n"
+        "Leave the alignment out, or use a model with attention, such as rnn-attention."
+    )

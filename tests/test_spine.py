@@ -1,0 +1,212 @@
+"""What every family of models must hold, whatever its task. A new family joins with one line of FAMILIES."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import regard
+from regard.config import from_tables, override
+from regard.models.presets import PRESETS, build_model, model_config
+from regard.tasks import find_task
+from regard.tasks.pairs import PairBatch
+from regard.tasks.task import Prepared
+from regard.tasks.windows import WindowBatch
+from regard.training.events import Event, Updated
+
+CPU = torch.device("cpu")
+COMMON = {
+    "tokenizer.vocab_size": 320,
+    "training.batch_tokens": 96,
+    "training.warmup": 5,
+    "training.learning_rate": 0.01,
+    "training.validate_decoded": 2,
+    "runtime.device": "cpu",
+    "runtime.threads": 1,
+}
+TRANSFORMER = {
+    "model.n_encoder_layers": 1,
+    "model.n_decoder_layers": 2,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.n_heads": 2,
+}
+RECURRENT = {"model.d_model": 16, "model.d_state": 12, "model.n_layers": 2}
+GPT = {"model.n_layers": 2, "model.n_heads": 2, "model.d_model": 16, "model.context": 16}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture for one task, made small by `settings`."""
+
+    task: str
+    preset: str
+    settings: dict[str, Any]
+
+    def __str__(self) -> str:
+        return "-".join((self.preset, *(f"{key}={value}" for key, value in self.settings.items() if key in TELLING)))
+
+
+TELLING = ("model.cell", "model.norm_order", "model.positions", "model.window")
+FAMILIES = (
+    Family("translate", "transformer-tiny", TRANSFORMER),
+    Family("translate", "transformer-tiny", {**TRANSFORMER, "model.norm_order": "post", "model.positions": "rotary"}),
+    Family("translate", "transformer-tiny", {**TRANSFORMER, "model.window": 3}),
+    Family("translate", "rnn", RECURRENT),
+    Family("translate", "rnn-attention", {**RECURRENT, "model.cell": "lstm"}),
+    Family("translate", "birnn-attention", {**RECURRENT, "model.cell": "elman"}),
+    Family("language", "gpt-nano", GPT),
+    Family("language", "gpt-nano", {**GPT, "model.window": 4}),
+    Family("language", "llama-nano", {**GPT, "model.d_ff": 24, "model.n_key_heads": 1}),
+    Family("language", "llama-nano", {**GPT, "model.d_ff": 24, "model.n_key_heads": 2, "model.window": 4}),
+)
+
+
+@pytest.fixture(params=FAMILIES, ids=str)
+def family(request: pytest.FixtureRequest) -> Family:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def files(family: Family, corpus: tuple[str, str], tmp_path: Path) -> tuple[str, ...]:
+    """What the family's task reads: pairs, or a few documents of running text."""
+    if family.task == "translate":
+        return corpus
+    lines = Path(corpus[0]).read_text().splitlines()
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{line}.\n" + ("<end>\n" if number % 5 == 4 else "") for number, line in enumerate(lines)))
+    return (str(text),)
+
+
+@pytest.fixture
+def settings(family: Family) -> dict[str, Any]:
+    separator = {"data.separator": "<end>"} if family.task == "language" else {}
+    return {**COMMON, **separator, **family.settings}
+
+
+@pytest.fixture
+def prepared(family: Family, files: tuple[str, ...], settings: dict[str, Any]) -> Prepared:
+    config = from_tables({"task": family.task, "data": {"train": list(files)}}, origin="test")
+    config = override(config, {"model.preset": family.preset, **settings})
+    return find_task(family.task).prepare(config, vocabulary=None, progress=lambda what, done: None)
+
+
+@pytest.fixture
+def model(family: Family, prepared: Prepared) -> nn.Module:
+    config: Any = prepared.task.config  # type: ignore[attr-defined]
+    return build_model(model_config(config.model, origin="test", **prepared.task.sizes()), seed=3)
+
+
+def read(model: Any, batch: Any) -> Tensor:
+    """The logits (B, T, V) of a batch of any task."""
+    match batch:
+        case PairBatch():
+            logits = model(batch.source, batch.source_lengths, batch.target[:, :-1])
+        case WindowBatch():
+            logits = model(batch.ids, batch.documents)
+    return logits  # type: ignore[no-any-return]
+
+
+def with_another_future(batch: Any, place: int) -> Any:
+    """The batch with other tokens from `place` on."""
+    match batch:
+        case PairBatch():
+            target = batch.target.clone()
+            target[:, place:] = (target[:, place:] + 7) % 50
+            return replace(batch, target=target)
+        case WindowBatch():
+            ids = batch.ids.clone()
+            ids[:, place:] = (ids[:, place:] + 7) % 50
+            return replace(batch, ids=ids)
+
+
+def first_batch(prepared: Prepared) -> Any:
+    return prepared.train.batch(prepared.train.order(0)[0], CPU)
+
+
+def test_every_preset_has_a_family() -> None:
+    assert {PRESETS[family.preset].config for family in FAMILIES} == {preset.config for preset in PRESETS.values()}
+
+
+def test_no_position_sees_the_future(model: nn.Module, prepared: Prepared) -> None:
+    batch = first_batch(prepared)
+    place = 3
+    with torch.inference_mode():
+        before, after = read(model.eval(), batch), read(model, with_another_future(batch, place))
+    assert torch.allclose(before[:, :place], after[:, :place], atol=1e-5)
+    assert not torch.allclose(before[:, place], after[:, place], atol=1e-3)  # else nothing was changed
+
+
+def test_padding_changes_nothing(model: nn.Module, prepared: Prepared) -> None:
+    """A batch costs what its examples cost one by one."""
+    examples, task = prepared.valid, prepared.task
+    indices = np.concatenate(examples.fixed_order())
+    chosen = indices[np.linspace(0, len(indices) - 1, 5).astype(int)]
+    model.eval()
+    with torch.inference_mode():
+        together, weight = task.loss(model, examples.batch(chosen, CPU), smoothing=0.1)
+        alone = [task.loss(model, examples.batch(one, CPU), smoothing=0.1) for one in chosen.reshape(-1, 1)]
+    assert weight == sum(count for _, count in alone)
+    assert float(together) == pytest.approx(sum(float(loss) for loss, _ in alone), rel=1e-5)
+
+
+def test_one_batch_is_learnt_by_heart(model: nn.Module, prepared: Prepared) -> None:
+    batch = first_batch(prepared)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for module in model.modules():
+        if hasattr(module, "threshold"):
+            module.threshold = 0  # no dropout
+    for _ in range(150):
+        loss, weight = prepared.task.loss(model, batch, smoothing=0.0)
+        optimizer.zero_grad()
+        (loss / weight).backward()
+        optimizer.step()
+        losses.append(float(loss.detach()) / weight)
+    assert losses[-1] < 0.1 * losses[0]
+
+
+def test_a_run_that_was_broken_off_ends_with_the_same_bytes(
+    family: Family, files: tuple[str, ...], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = {**settings, "training.steps": 9, "training.validate_every": 3}
+
+    class BrokenOffError(Exception):
+        pass
+
+    def break_off(event: Event) -> None:
+        if isinstance(event, Updated) and event.update.step == 5:
+            raise BrokenOffError
+
+    def train(run: Path, watch: Callable[[Event], None]) -> None:
+        regard.train(family.task, train=files, run=run, model=family.preset, settings=settings, watch=watch)
+
+    train(tmp_path / "whole", lambda event: None)
+    with pytest.raises(BrokenOffError):
+        train(tmp_path / "broken", break_off)
+    regard.resume(tmp_path / "broken")
+    whole, broken = (
+        (tmp_path / name / "checkpoints" / "step-00000009" / "model.safetensors").read_bytes()
+        for name in ("whole", "broken")
+    )
+    assert whole == broken
+
+
+def test_what_is_saved_is_loaded(
+    family: Family, files: tuple[str, ...], settings: dict[str, Any], prepared: Prepared, tmp_path: Path
+) -> None:
+    settings = {**settings, "training.steps": 4}
+    run = regard.train(family.task, train=files, run=tmp_path / "run", model=family.preset, settings=settings)
+    assert isinstance(run, regard.Run)
+    again = regard.load(tmp_path / "run")
+    batch = first_batch(prepared)
+    with torch.inference_mode():
+        assert torch.equal(read(run.model, batch), read(again.model, batch))
+    verbs = {"translate": lambda one: one.translate(["a dog"]), "generate": lambda one: one.generate(["a dog"])}
+    verb = verbs[find_task(family.task).verb]
+    assert verb(run) == verb(again)
