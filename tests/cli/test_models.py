@@ -11,6 +11,13 @@ def test_parameters_of_every_preset(command: Any) -> None:
     assert counts["transformer-big"] == "214,245,376"
 
 
+def test_sizes_of_every_family(command: Any) -> None:
+    rows = {line.split()[0]: line.split() for line in command("models", "--vocab-size", 50257).lines[1:]}
+    assert rows["transformer-tiny"][-5:] == ["4+4", "128", "256", "4", rows["transformer-tiny"][-1]]
+    assert rows["rnn"][-4:-1] == ["2", "128", "248"]
+    assert rows["gpt2"][-6:] == ["12", "768", "3,072", "12", "1,024", "124,439,808"]
+
+
 def test_json(command: Any) -> None:
     found = [json.loads(line) for line in command("models", "--json").lines]
     assert found[0]["model"] == "transformer-tiny"

@@ -1,6 +1,7 @@
 """`regard models`: the presets and their sizes."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -27,12 +28,17 @@ def models(
             print_json({**facts, "fields": dict(preset.fields), "about": preset.about})
         return
     tell(f"with a shared vocabulary of {vocab_size:,} tokens:")
-    headings = ["model", "tasks", "about", "layers", "width", "inner width", "heads", "parameters"]
-    sizes = ("n_encoder_layers", "d_model", "d_ff", "n_heads")
+    headings = ["model", "task", "about", "layers", "width", "inner width", "heads", "context", "parameters"]
     rows = [
-        [name, ", ".join(preset.tasks), preset.about]
-        + [str(preset.fields.get(field, "")) for field in sizes]
-        + [f"{counts[name]:,}"]
+        [name, ", ".join(preset.tasks), preset.about, *sizes(preset.fields), f"{counts[name]:,}"]
         for name, preset in PRESETS.items()
     ]
     print_table(headings, rows, left=(0, 1, 2))
+
+
+def sizes(fields: Mapping[str, Any]) -> list[str]:
+    """Return a preset's layers, widths, heads and context, empty where it has none."""
+    layers = f"{fields['n_encoder_layers']}+{fields['n_decoder_layers']}" if "n_encoder_layers" in fields else ""
+    inner = fields.get("d_ff", fields.get("d_state", 4 * fields["d_model"]))  # a GPT's is four times its width
+    others = (fields["d_model"], inner, fields.get("n_heads", ""), fields.get("context", ""))
+    return [layers or str(fields["n_layers"]), *(f"{one:,}" if one else "" for one in others)]

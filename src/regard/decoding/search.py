@@ -14,7 +14,7 @@ from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded
 from regard.decoding.rules import MinLength, NoRepeatedNgram, RepetitionPenalty, Rule
 from regard.decoding.sampling import Sampling, drawing
-from regard.decoding.walk import Written, run_to_end, walk
+from regard.decoding.walk import Choose, Written, run_to_end, walk
 
 
 def decode(
@@ -62,7 +62,8 @@ def stream(
 
     Only for what is never taken back: greedy search and sampling.
     """
-    choose, width = likeliest, 1
+    choose: Choose = likeliest
+    width = 1
     if config.sample:
         sampling = Sampling(
             temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, samples=config.n_best, seed=seed

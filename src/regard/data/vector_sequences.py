@@ -1,0 +1,150 @@
+"""Sequences of vectors, as a sensor or a film gives them: NPZ files, or the rows of a CSV.
+
+NPZ   every array (T, features) is a sequence under its own name; or one array `vectors` (N, T, features), padded behind,
+      with `lengths` (N,) if they differ.
+CSV   every row is a vector, in the order of time. A column may say which sequence a row belongs to; else the file is one.
+"""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.data.formats.delimited import read_csv
+from regard.data.formats.files import check_file, open_seekable
+from regard.data.formats.names import find
+from regard.data.formats.rows import Bad
+from regard.errors import DataError, did_you_mean
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSequence:
+    """One sequence: its name, its vectors (T, features), and where it begins. All numbers are finite."""
+
+    name: str
+    vectors: Vectors
+    file: str
+    line: int = 0  # of a CSV
+
+
+def read_vector_sequences(file: str | os.PathLike[str], *, group: str = "") -> Iterator[VectorSequence]:
+    """Yield the sequences of an NPZ or a CSV; `group` is the column of a CSV that tells them apart.
+
+    All vectors of a file have one width. What is no number is an error that names its place.
+    """
+    name = os.fspath(file)
+    check_file(name)
+    ending = name.lower().removesuffix(".gz").rpartition(".")[2]
+    if ending not in ("npz", "csv"):
+        raise DataError(
+            f"{name}: sequences of vectors are read from .npz and .csv files.", "Convert it to one of them."
+        )
+    found = False
+    width = 0
+    for sequence in _from_npz(name) if ending == "npz" else _from_csv(name, group):
+        if found and sequence.vectors.shape[1] != width:
+            raise DataError(
+                f"{name}: the vectors of '{sequence.name}' have {sequence.vectors.shape[1]} features, those before {width}.",
+                "Give all sequences of a file the same features.",
+            )
+        found, width = True, sequence.vectors.shape[1]
+        yield sequence
+    if not found:
+        raise DataError(f"{name}: no sequence is in it.", "Check the step that wrote it.")
+
+
+def _from_npz(file: str) -> Iterator[VectorSequence]:
+    remedy = "Save it with numpy.savez(file, name=array, …), arrays of numbers only."
+    try:
+        with open_seekable(file) as stream, np.load(stream, allow_pickle=False) as arrays:
+            if "vectors" in arrays and arrays["vectors"].ndim == 3:
+                yield from _from_padded(file, arrays["vectors"], arrays.get("lengths"))
+                return
+            for name in arrays.files:
+                yield VectorSequence(name, _checked(file, name, arrays[name]), file)
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        raise DataError(f"{file}: not an NPZ file of numbers: {error}.", remedy) from None
+
+
+def _from_padded(
+    file: str, vectors: npt.NDArray[np.generic], lengths: npt.NDArray[np.generic] | None
+) -> Iterator[VectorSequence]:
+    n_rows, longest, _ = vectors.shape
+    counts = np.full(n_rows, longest) if lengths is None else np.asarray(lengths)
+    if counts.shape != (n_rows,) or not np.issubdtype(counts.dtype, np.integer):
+        raise DataError(
+            f"{file}: lengths are {n_rows} whole numbers, one a sequence, not an array {counts.shape} of {counts.dtype}.",
+            "Save as many lengths as sequences.",
+        )
+    for number, count in enumerate(counts.tolist()):
+        if not 1 <= count <= longest:
+            raise DataError(
+                f"{file}: sequence {number} has the length {count}, and there are 1 to {longest} vectors.",
+                "Correct its length.",
+            )
+        yield VectorSequence(str(number), _checked(file, str(number), vectors[number, :count]), file)
+
+
+def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
+    """Return an array as vectors; (T,) as vectors of one feature."""
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.number):
+        raise DataError(
+            f"{file}: '{name}' is not (T, features) of numbers, but {array.shape} of {array.dtype}.",
+            "Save each sequence as an array with a row a vector.",
+        )
+    vectors = array.astype(np.float32)
+    wrong = np.argwhere(~np.isfinite(vectors))
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        raise DataError(f"{file}: '{name}' holds no number at [{row}, {column}].", "Fill gaps before training on it.")
+    return vectors
+
+
+def _from_csv(file: str, group: str) -> Iterator[VectorSequence]:
+    """Yield a sequence as soon as its rows end; rows of one sequence stand together."""
+    named: str | None = None
+    name, line, rows = "", 0, []
+    done: set[str] = set()
+    for row in read_csv(file):
+        if isinstance(row, Bad):
+            raise DataError(f"{file}:{row.line}: {row.reason}.", "Mend the row: a gap would shift all that follow.")
+        if group and named is None:
+            named = find(file, group, list(row.fields))
+            if named is None:
+                raise DataError(f"{file}: there is no column '{group}'.", did_you_mean(group, row.fields))
+        own = row.fields.pop(named) if named else Path(file).stem
+        if rows and own != name:
+            yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line)
+            done.add(name)
+            rows = []
+        if own in done:
+            raise DataError(
+                f"{file}:{row.line}: the sequence '{own}' goes on after another has begun.",
+                "Sort the rows by sequence, then by time.",
+            )
+        if not rows:
+            name, line = own, row.line
+        rows.append([_number(file, row.line, column, cell) for column, cell in row.fields.items()])
+    if rows:
+        yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line)
+
+
+def _number(file: str, line: int, column: str, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise DataError(
+            f"{file}:{line}: the column '{column}' holds '{cell}', and a number was expected.",
+            "Fill gaps, and leave out columns of text.",
+        )
+    return value
