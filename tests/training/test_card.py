@@ -25,8 +25,8 @@ def test_the_card_says_what_the_model_is_what_it_read_and_what_it_reached() -> N
 
 
 def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
-    config = RunConfig(task="classify", model=ModelTable())
+    config = RunConfig(task="language", model=ModelTable())
     card = model_card("mine", config, facts=[], best={}, average={}, n_parameters=3)
     assert "a network of its own, 3 parameters." in card
     assert "- none yet\n" in card
-    assert "    regard predict mine\n" in card
+    assert "    regard generate mine\n" in card

@@ -18,9 +18,9 @@ from regard.parts.positions import Rotation
 from regard.parts.taps import listened, tap
 
 # Up to so many keys the formula is faster on a CPU than the fused kernel, forward and backward (benchmarks/attention.py).
-SHORT = 64
+SHORT = 128
 # Up to so many numbers in the queries (a few sentences being decoded) the fused kernel is faster again: it is one call.
-FEW = 2**14
+FEW = 2**12
 
 
 def attention_scores(query: Tensor, key: Tensor, *, scale: float) -> Tensor:
