@@ -111,7 +111,8 @@ def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
 def _from_csv(file: str, group: str) -> Iterator[VectorSequence]:
     """Yield a sequence as soon as its rows end; rows of one sequence stand together."""
     named: str | None = None
-    name, line, rows = "", 0, []
+    name, line = "", 0
+    rows: list[list[float]] = []
     done: set[str] = set()
     for row in read_csv(file):
         if isinstance(row, Bad):
