@@ -55,7 +55,9 @@ def test_none_yet(command: Any) -> None:
     Path("runs").mkdir()
     outcome = command("runs")
     assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err == "There is no run in runs. Train one: regard train translate --train FILE FILE, or: regard demo\n"
+    assert (
+        outcome.err == "There is no run in runs. Train one: regard train translate --train FILE FILE, or: regard demo\n"
+    )
 
 
 def test_no_folder(command: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
@@ -160,6 +160,7 @@ SPLITS_OF_TIKTOKEN = {
 @pytest.mark.parametrize("name", SPLITS_OF_TIKTOKEN)
 @quick
 @given(text=awkward_text)
+@example(text="a\n\t")  # white space at the end is one piece, whatever lines it holds
 def test_text_is_cut_where_tiktoken_cuts_it(name: str, text: str) -> None:
     regex = pytest.importorskip("regex")
     cut = pre_tokenizers.Split(Regex(PATTERN[name]), "isolated").pre_tokenize_str(text)

@@ -33,12 +33,11 @@ class KnownVocabulary:
     reserved: Mapping[int, str] = field(default_factory=dict)  # ids between the ranks, and their special tokens
 
 
-# As tiktoken first wrote them. Its newer spellings are the same splits, and not portable: "$" is the end of any line to
-# the engine of `tokenizers`, and "{1,3}+" repeats.
+# The splits of tiktoken, spelt for the engine of `tokenizers`: to it "$" is the end of any line, and "{1,3}+" repeats.
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _GPT4 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+\z|\s*[\r\n]|\s+(?!\S)|\s"
 )
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _GPT4O = (
