@@ -6,8 +6,7 @@ d = 128 features, one sequence of n from 64 to 4,096. For each:
 time       forward and backward, by the clock
 memory     what the forward pass keeps for the backward pass
 steps      the longest chain of operations of which each needs the one before: what no machine can do at once
-reach      how far apart two positions can be for one layer to relate them, by the gradient
-path       through how many layers, or steps of the recurrence, the first position reaches the last
+path       through how many layers, or steps of the recurrence, the first position reaches the last; by the gradient
 
 The last column of the table is the exponent of n between the two longest sequences: 1 for a cost that grows in
 proportion, 2 for one that grows with the square. (The lectures' log n path of convolutions takes dilated ones, which skip.)
@@ -40,7 +39,7 @@ COUNTED = 256  # the longest sequence whose operations are counted one by one
 
 @dataclass(frozen=True)
 class Layer:
-    """One kind of layer: (1, n, D) to (1, n, D); `steps_of` runs it so that each of its operations can be counted."""
+    """One kind of layer: (1, n, D) to (1, n, D); `run_openly` does it so that each of its operations can be counted."""
 
     name: str
     module: nn.Module
@@ -165,13 +164,12 @@ def sequential_steps(layer: Layer, length: int) -> int:
 
 def path_length(layer: Layer, length: int) -> int:
     """How many layers the first position needs to reach the last; of a recurrence, how many steps inside its one layer."""
-    x = torch.randn(1, length, WIDTH, requires_grad=True)
-    middle = length // 2
-    [gradient] = torch.autograd.grad(layer.run(x)[0, middle].sum(), x)
-    seen = gradient[0].abs().sum(-1).nonzero().squeeze(1)
     if isinstance(layer.module, RecurrentEncoder):
         return length
-    return math.ceil((length - 1) / int((seen - middle).abs().max()))
+    x = torch.randn(1, length, WIDTH, requires_grad=True)
+    [gradient] = torch.autograd.grad(layer.run(x)[0, -1].sum(), x)
+    first = int(gradient[0].abs().sum(-1).nonzero().min())  # the first position that the last one sees
+    return math.ceil((length - 1) / (length - 1 - first))
 
 
 def rows_of(name: str, own: dict[str, list[float]], lengths: tuple[int, ...]) -> list[list[str]]:

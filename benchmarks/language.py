@@ -106,7 +106,8 @@ def writer(config: RunConfig) -> GPT:
 
 def prompts(config: RunConfig, n: int) -> Tensor:
     """The beginnings of n windows of the text."""
-    return load_file(FOLDER / f"{config.model.preset}.safetensors")["0.ids"][:n, :N_PROMPT]
+    batches = load_file(FOLDER / f"{config.model.preset}.safetensors")
+    return torch.cat([batches["0.ids"], batches["1.ids"]])[:n, :N_PROMPT]
 
 
 # --- the children -----------------------------------------------------------------------------------------------------
