@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.errors import ConfigError
 from regard.parts.dropout import seeded
-from regard.parts.feedforward import FeedForward, GatedFeedForward, find_activation
+from regard.parts.feedforward import FeedForward, GatedFeedForward
 from regard.parts.taps import listening, recording
 
 
@@ -69,9 +68,3 @@ def test_hidden_units_are_dropped(x: Tensor) -> None:
         expected = network.down(network.dropout(record["hidden"]))
     with seeded(1):
         torch.testing.assert_close(network(x), expected)
-
-
-def test_no_such_activation() -> None:
-    with pytest.raises(ConfigError) as caught:
-        find_activation("geluu")
-    assert str(caught.value) == "There is no activation 'geluu'.\nDid you mean gelu?"

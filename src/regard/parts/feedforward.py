@@ -4,22 +4,11 @@ FFN(x) = max(0, x W1 + b1) W2 + b2 (Vaswani et al. 2017, 3.3), with another acti
 gated form (Shazeer 2020, "GLU Variants Improve Transformer").
 """
 
-from collections.abc import Callable
-from functools import partial
-
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.parts.activations import find_activation
 from regard.parts.dropout import Dropout
 from regard.parts.taps import tap
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # as GPT-2 has it
-    "silu": F.silu,
-}
 
 
 class FeedForward(nn.Module):
@@ -53,10 +42,3 @@ class GatedFeedForward(nn.Module):
         """(B, T, D) to (B, T, D)."""
         hidden = tap(self, "hidden", self.activation(self.gate(x)) * self.up(x))  # (B, T, F)
         return tap(self, "output", self.down(self.dropout(hidden)))
-
-
-def find_activation(name: str) -> Callable[[Tensor], Tensor]:
-    """Return the activation a config names."""
-    if name not in ACTIVATIONS:
-        raise ConfigError(f"There is no activation '{name}'.", did_you_mean(name, ACTIVATIONS))
-    return ACTIVATIONS[name]

@@ -1,0 +1,59 @@
+"""The functions between the two layers of a feed-forward network, by name.
+
+`gelu-tanh` is GPT-2's approximation of GELU (Hendrycks & Gimpel 2016), 0.5 x (1 + tanh u) with u = √(2/π) (x + 0.044715 x³).
+A hyperbolic tangent is slow on a CPU, and 0.5 (1 + tanh u) is the sigmoid of 2u, which is not: training takes that way.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.errors import ConfigError, did_you_mean
+
+_LINEAR = 2 * math.sqrt(2 / math.pi)  # 2u = x (_LINEAR + _CUBIC x²)
+_CUBIC = _LINEAR * 0.044715
+# Below this many numbers one call of the library's own function is faster than several.
+MANY = 2**14
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """(…) to (…), the same numbers by the faster of two ways."""
+    if x.device.type != "cpu" or x.numel() < MANY or x.dtype not in (torch.float32, torch.float64):
+        return F.gelu(x, approximate="tanh")
+    result: Tensor = _GeluTanh.apply(x)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _GeluTanh(torch.autograd.Function):
+    """x σ(2u), with its derivative σ + x σ (1 - σ) d(2u)/dx."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        gate = (x * x).mul_(_CUBIC).add_(_LINEAR).mul_(x).sigmoid_()
+        context.save_for_backward(x, gate)
+        return x * gate
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> Tensor:
+        x, gate = context.saved_tensors
+        slope: Tensor = (x * x).mul_(3 * _CUBIC).add_(_LINEAR).mul_(x)  # x d(2u)/dx
+        return slope.mul_(1 - gate).add_(1).mul_(gate).mul_(gradients[0])
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": gelu_tanh,
+    "silu": F.silu,
+}
+
+
+def find_activation(name: str) -> Callable[[Tensor], Tensor]:
+    """Return the activation a config names."""
+    if name not in ACTIVATIONS:
+        raise ConfigError(f"There is no activation '{name}'.", did_you_mean(name, ACTIVATIONS))
+    return ACTIVATIONS[name]

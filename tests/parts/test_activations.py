@@ -1,0 +1,40 @@
+"""Activations by name; the fast way of GPT-2's GELU is the library's, to the last digits."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from regard.errors import ConfigError
+from regard.parts import activations
+from regard.parts.activations import find_activation, gelu_tanh
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activations, "MANY", 0)
+
+
+def test_the_fast_way_gives_the_same_numbers(fast: None) -> None:
+    x = torch.cat([torch.linspace(-9, 9, 20_001), torch.tensor([-1e4, -60.0, 0.0, 60.0, 1e4])])
+    assert torch.allclose(gelu_tanh(x), F.gelu(x, approximate="tanh"), atol=1e-6)
+
+
+def test_its_gradient_is_that_of_the_function(fast: None) -> None:
+    x = torch.linspace(-6, 6, 101, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(gelu_tanh, x)
+    far = torch.tensor([-200.0, 200.0], requires_grad=True)
+    gelu_tanh(far).sum().backward()
+    assert far.grad is not None
+    assert far.grad.tolist() == [0.0, 1.0]
+
+
+def test_few_numbers_take_the_library_s_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(7)
+    monkeypatch.setattr(activations, "_GeluTanh", None)
+    assert torch.equal(gelu_tanh(x), F.gelu(x, approximate="tanh"))
+
+
+def test_an_unknown_name_is_told() -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_activation("rellu")
+    assert str(caught.value) == "There is no activation 'rellu'.\nDid you mean relu?"
