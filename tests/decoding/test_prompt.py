@@ -5,7 +5,7 @@ import torch
 
 from regard.config import DecodingConfig
 from regard.decoding.prompt import Prompt
-from regard.decoding.rules import NoRepeatedNgram, RepetitionPenalty, Step
+from regard.decoding.rules import BannedSequences, NoRepeatedNgram, RepetitionPenalty, Step
 from regard.decoding.search import can_stream, decode, stream
 from regard.models.gpt import GPT, GPTConfig
 
@@ -61,6 +61,23 @@ def test_rules_on_repetition_count_the_prompt() -> None:
     assert (found == -torch.inf).nonzero().tolist() == [[0, 3]]  # "2 3" stands in the first prompt
     penalised = RepetitionPenalty(2.0)(torch.ones(2, 6).log_softmax(-1), Step(logits + 1, *vars_of(step)))
     assert (penalised < penalised.amax(1, keepdim=True)).nonzero().tolist() == [[0, 2], [0, 3], [1, 4]]
+
+
+def test_a_start_token_is_no_text_to_rules() -> None:
+    prompt = Prompt.of([[END], [4, 5]], start_id=END).behind()
+    assert prompt.tolist() == [[-1, -1], [4, 5]]
+    step = Step(torch.ones(2, 6), prompt, torch.zeros(2, 0, dtype=torch.long), torch.arange(2))
+    assert not (NoRepeatedNgram(1)(torch.zeros(2, 6), step)[0] == -torch.inf).any()
+    penalised = RepetitionPenalty(2.0)(torch.zeros(2, 6), step)
+    assert len(set(penalised[0].tolist())) == 1
+
+
+def test_banned_sequences_may_begin_in_the_prompt() -> None:
+    prompt = Prompt.of([[2, 3], [3], [4, 3]]).behind()
+    step = Step(torch.zeros(3, 6), prompt, torch.zeros(3, 0, dtype=torch.long), torch.arange(3))
+    letters = torch.tensor([False, False, True, False, False, True])  # and the last token, which -1 would mean, too
+    banned = BannedSequences([[3, 5]], unless_after=letters)(torch.zeros(3, 6), step)
+    assert (banned == -torch.inf).nonzero().tolist() == [[1, 5], [2, 5]]
 
 
 def vars_of(step: Step) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

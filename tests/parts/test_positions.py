@@ -134,7 +134,7 @@ def test_learned_positions_end() -> None:
         module(torch.arange(6))
     assert str(caught.value) == (
         "A sequence of 6 tokens is longer than the 5 learned positions.\n"
-        "Shorten it, or train with a larger model.max_positions."
+        "Shorten it, or train a model with more positions."
     )
 
 

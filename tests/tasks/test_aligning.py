@@ -139,7 +139,7 @@ def test_nothing_written_has_no_links(run: Run) -> None:
     assert link_words(run.task.vocabulary, "a dog", [], np.zeros((1, 3))) == []
 
 
-def testwords_of_ids_that_no_text_would_give() -> None:
+def test_words_of_ids_that_no_text_would_give() -> None:
     tokenizer = learn(["a dog runs  far"], kind="bytes", vocab_size=300)
 
     def words(data: bytes) -> list[int | None]:

@@ -11,34 +11,35 @@ from torch import Tensor
 class Prompt:
     """ids (N, P), padded behind, of which sentence n has `counts[n]` real ones (all, without `counts`); at least one.
 
-    is_text: whether rules on what was written before (no repetition) count it; a mere start token is none.
+    start_id: a token that only starts, and is no text to rules on what was written before (no repetition).
     """
 
     ids: Tensor
     counts: Tensor | None = None
-    is_text: bool = True
+    start_id: int | None = None
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> "Prompt":
+    def of(
+        cls, rows: Sequence[Sequence[int]], device: torch.device | str = "cpu", *, start_id: int | None = None
+    ) -> "Prompt":
         """Put the ids of several sentences together."""
         longest = max(map(len, rows), default=1)
         ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], dtype=torch.long, device=device)
         if all(len(row) == longest for row in rows):
-            return cls(ids.view(len(rows), longest))
-        return cls(ids, torch.tensor([len(row) for row in rows], device=device))
+            return cls(ids.view(len(rows), longest), start_id=start_id)
+        return cls(ids, torch.tensor([len(row) for row in rows], device=device), start_id)
 
     def behind(self) -> Tensor:
-        """The text (N, P) with the padding in front, as -1: what comes next follows upon the last real one."""
-        if not self.is_text:
-            return self.ids[:, :0]
-        if self.counts is None:
-            return self.ids
-        places = torch.arange(self.ids.shape[1], device=self.ids.device) - (self.ids.shape[1] - self.counts[:, None])
-        return self.ids.gather(1, places.clamp(min=0)).masked_fill(places < 0, -1)
+        """The text (N, P) behind its padding, which is -1: what comes next follows upon the last real token."""
+        ids = self.ids
+        if self.counts is not None:
+            places = torch.arange(ids.shape[1], device=ids.device) - (ids.shape[1] - self.counts[:, None])
+            ids = ids.gather(1, places.clamp(min=0)).masked_fill(places < 0, -1)
+        return ids if self.start_id is None else ids.masked_fill(ids == self.start_id, -1)
 
 
 def as_prompt(first: int | Prompt, limits: Tensor) -> Prompt:
     """One id for all of the N sentences of `limits`, or what is a prompt already."""
     if isinstance(first, Prompt):
         return first
-    return Prompt(torch.full((len(limits), 1), first, dtype=torch.long, device=limits.device), is_text=False)
+    return Prompt(torch.full((len(limits), 1), first, dtype=torch.long, device=limits.device), start_id=first)

@@ -109,18 +109,20 @@ class BannedSequences:
         self.unless_after = unless_after
 
     def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        text = step.text
         for *first, last in self.sequences:
-            log_probs[self._written(first, step.written), last] = -math.inf
+            log_probs[self._ends_with(first, text), last] = -math.inf
         return log_probs
 
-    def _written(self, first: Sequence[int], written: Tensor) -> Tensor:
+    def _ends_with(self, first: Sequence[int], text: Tensor) -> Tensor:
         """Say of each row whether it ends with these tokens, and with none before them that changes their meaning; (R,)."""
-        begin = written.shape[1] - len(first)
+        begin = text.shape[1] - len(first)
         if begin < 0:
-            return torch.zeros(len(written), dtype=torch.bool, device=written.device)
-        found = (written[:, begin:] == torch.tensor(first, dtype=torch.long, device=written.device)).all(dim=1)
+            return torch.zeros(len(text), dtype=torch.bool, device=text.device)
+        found = (text[:, begin:] == torch.tensor(first, dtype=torch.long, device=text.device)).all(dim=1)
         if self.unless_after is not None and begin > 0:
-            found &= ~self.unless_after.to(written.device)[written[:, begin - 1]]
+            before = text[:, begin - 1]
+            found &= ~(self.unless_after.to(text.device)[before] & (before >= 0))
         return found
 
 
@@ -169,11 +171,10 @@ class RepetitionPenalty:
 
     def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
         logits = step.logits.float()
-        text = step.text
-        if not text.shape[1]:
-            return log_probs
-        text = torch.where(text < 0, text[:, -1:], text)  # no padding: a token counts once, however often it comes
-        again = logits.gather(1, text)  # (R, P + T)
-        again = torch.where(again < 0, again * self.penalty, again / self.penalty)
-        penalised = torch.log_softmax(logits.scatter(1, text, again), dim=-1)
+        n_tokens = logits.shape[1]
+        seen = torch.zeros(len(logits), n_tokens + 1, dtype=torch.bool, device=logits.device)
+        # Padding goes to a column of its own.
+        seen.scatter_(1, step.text.where(step.text >= 0, n_tokens), True)
+        again = torch.where(logits < 0, logits * self.penalty, logits / self.penalty)
+        penalised = torch.log_softmax(torch.where(seen[:, :n_tokens], again, logits), dim=-1)
         return penalised.masked_fill_(log_probs == -math.inf, -math.inf)

@@ -50,22 +50,22 @@ class SlidingState(Generic[StateType]):
 class Sliding(Generic[StateType]):
     """A decoder without end over one that starts from nothing (`start(n_sentences)`) and reads at most `limit` tokens."""
 
-    def __init__(self, decoder: Decoder[StateType], limit: int) -> None:
+    def __init__(self, decoder: Decoder[StateType], limit: int, device: torch.device | str = "cpu") -> None:
         self.decoder = decoder
         self.limit = limit
+        self.device = device
         self.kept = max(1, limit // 2)
 
     def start(self, n_sentences: int) -> SlidingState[StateType]:
-        nothing = torch.zeros(n_sentences, 0, dtype=torch.long)
+        nothing = torch.zeros(n_sentences, 0, dtype=torch.long, device=self.device)
         return SlidingState(self.decoder.start(n_sentences), n_sentences, nothing, nothing.sum(1))
 
     def step(
         self, state: SlidingState[StateType], ids: Tensor, counts: Tensor | None = None
     ) -> tuple[Tensor, SlidingState[StateType]]:
         """As the decoder's own; rows that would pass the limit forget first. A row's output depends on no other row."""
-        before = state.lengths.to(ids.device)
-        new = torch.full_like(before, ids.shape[1]) if counts is None else counts
-        read, lengths = _appended(state.read.to(ids.device), before, ids, new)
+        new = torch.full_like(state.lengths, ids.shape[1]) if counts is None else counts
+        read, lengths = _appended(state.read, state.lengths, ids, new)
         if read.shape[1] <= self.limit:
             logits, inner = self.decoder.step(state.inner, ids, counts)
             return logits, SlidingState(inner, state.n_sentences, read, lengths)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from regard.errors import ConfigError, did_you_mean
 
@@ -38,6 +39,7 @@ class _GeluTanh(torch.autograd.Function):
         return x * gate
 
     @staticmethod
+    @once_differentiable
     def backward(context: Any, *gradients: Tensor) -> Tensor:
         x, gate = context.saved_tensors
         slope: Tensor = (x * x).mul_(3 * _CUBIC).add_(_LINEAR).mul_(x)  # x d(2u)/dx

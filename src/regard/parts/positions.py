@@ -13,10 +13,16 @@ from regard.errors import ConfigError, DataError, did_you_mean
 
 def sinusoids(positions: Tensor, d_model: int, *, base: float = 10000.0) -> Tensor:
     """(…,) to (…, D): sin(pos / base^(2i/D)) at feature 2i, the cosine of the same at 2i + 1 (Vaswani et al. 2017, 3.5)."""
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model
-    angles = positions[..., None].double() / base**exponents
+    angles = _angles(positions, d_model, base)
     both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
     return both[..., :d_model].float()
+
+
+def _angles(positions: Tensor, width: int, base: float) -> Tensor:
+    """(…,) to (…, width / 2): pos / base^(2i / width), in double precision where the device has it."""
+    precision = torch.float32 if positions.device.type == "mps" else torch.float64
+    exponents = torch.arange(0, width, 2, dtype=precision, device=positions.device) / width
+    return positions[..., None].to(precision) / base**exponents
 
 
 def positions_inside(documents: Tensor) -> Tensor:
@@ -69,7 +75,7 @@ class Learned(nn.Module):
         if positions.numel() and int(positions.max()) >= self.limit:
             raise DataError(
                 f"A sequence of {int(positions.max()) + 1} tokens is longer than the {self.limit} learned positions.",
-                "Shorten it, or train with a larger model.max_positions.",
+                "Shorten it, or train a model with more positions.",
             )
         return self.weight[positions]
 
@@ -106,8 +112,7 @@ class Rotation:
     def __init__(self, positions: Tensor, d_head: int, *, base: float = 10000.0) -> None:
         if d_head % 2:
             raise ConfigError(f"Rotary positions need heads of even width, not {d_head}.", "Change d_model or n_heads.")
-        exponents = torch.arange(0, d_head, 2, dtype=torch.float64, device=positions.device) / d_head
-        angles = positions[..., None].double() / base**exponents  # (T, K/2) or (B, T, K/2)
+        angles = _angles(positions, d_head, base)  # (T, K/2) or (B, T, K/2)
         if angles.dim() == 3:
             angles = angles[:, None]  # over the heads
         self.cos, self.sin = angles.cos().float(), angles.sin().float()

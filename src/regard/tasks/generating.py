@@ -4,7 +4,7 @@ One `Generator` serves one call: its model, its search settings and its rules. T
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ class Continuation:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A prompt and its continuations; of a beam the best first, of samples in the order in which they were drawn."""
+    """A prompt and its continuations, the likeliest first."""
 
     prompt: str
     continuations: tuple[Continuation, ...]
@@ -97,7 +97,7 @@ class Generator:
         self.decoding = decoding
         self.device = next(model.parameters()).device
         self.context: int | None = getattr(model, "max_length", None)
-        self.decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context)
+        self.decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
         never = (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id)
         self.rules: list[Rule] = [Banned(never), *banning(banned, tokenizer)]
@@ -126,16 +126,17 @@ class Generator:
         return run_in_batches(lengths, run, batch_size=self.decoding.batch_size, progress=progress)
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Go on from one prompt, and yield the text as it is written, in pieces of whole characters."""
+        """Go on from one prompt, once, and yield the text as it is written, in pieces of whole characters."""
         if not can_stream(self.decoding):
             raise UsageError("A beam search cannot show its text before its end.", "Sample, or set the beam to 1.")
         return self._stream(self._encode(prompt))  # what is wrong with a prompt is told at once
 
     def _stream(self, begun: list[int]) -> Iterator[str]:
         growth = TextGrowth(self.tokenizer, begun)
-        for written in stream(self.decoder, self.decoder.start(1), self.decoding, **self._options([begun], [0])):
+        settings = replace(self.decoding, n_best=1)
+        for written in stream(self.decoder, self.decoder.start(1), settings, **self._options([begun], [0])):
             for one in written:
-                if one.output == 0 and one.token != self.tokenizer.end_id and (text := growth.add(one.token)):
+                if one.token != self.tokenizer.end_id and (text := growth.add(one.token)):
                     yield text
         if rest := growth.rest():
             yield rest
@@ -154,7 +155,7 @@ class Generator:
         """What a search needs to know beside its settings; sampling is seeded by the prompts' numbers."""
         length = self.decoding.max_length or MAX_LENGTH
         return {
-            "prompt": Prompt.of(rows, self.device),
+            "prompt": Prompt.of(rows, self.device, start_id=self.tokenizer.end_id),
             "end_id": self.tokenizer.end_id,
             "limits": torch.full((len(rows),), length, device=self.device),
             "rules": self.rules,
