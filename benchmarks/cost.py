@@ -6,7 +6,7 @@ d = 128 features, one sequence of n from 64 to 4,096. For each:
 time       forward and backward, by the clock
 memory     what the forward pass keeps for the backward pass
 steps      the longest chain of operations of which each needs the one before: what no machine can do at once
-path       through how many layers, or steps of the recurrence, the first position reaches the last; by the gradient
+path       through how many layers the first position reaches the last, by the gradient; of a recurrence its n steps
 
 The last column of the table is the exponent of n between the two longest sequences: 1 for a cost that grows in
 proportion, 2 for one that grows with the square. (The lectures' log n path of convolutions takes dilated ones, which skip.)

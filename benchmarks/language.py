@@ -39,6 +39,7 @@ from regard.config import RunConfig, from_tables
 from regard.decoding.greedy import greedy
 from regard.decoding.prompt import Prompt
 from regard.decoding.rules import Banned
+from regard.decoding.sliding import Sliding
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.presets import build_model, model_config
 from regard.tasks.language import Language
@@ -132,6 +133,7 @@ def serve_regard(config: RunConfig, *, n_batches: int, quick: bool) -> None:
     )
     stream = updates(learner, Place())
     gpt = writer(config)
+    decoder = Sliding(gpt, gpt.max_length)
     length = 8 if quick else N_WRITTEN
 
     def train(number: int) -> Answer:
@@ -140,8 +142,8 @@ def serve_regard(config: RunConfig, *, n_batches: int, quick: bool) -> None:
 
     def generate(n: int) -> Answer:
         found = greedy(
-            gpt,
-            gpt.start(n),
+            decoder,
+            decoder.start(n),
             prompt=Prompt(prompts(config, n)),
             end_id=END,
             limits=torch.full((n,), length),

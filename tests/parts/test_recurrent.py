@@ -291,3 +291,17 @@ def test_no_such_cell_or_activation() -> None:
     with pytest.raises(ConfigError) as caught:
         Elman(F, D, activation="tahn")
     assert str(caught.value) == "There is no activation 'tahn'.\nDid you mean tanh?"
+
+
+@every_cell
+@both_ways
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["whole", "padded"])
+def test_under_autocast_a_cpu_reads_in_full_precision(kind: str, bidirectional: bool, lengths: Tensor | None) -> None:
+    module = encoder(kind, n_layers=2, bidirectional=bidirectional)
+    x = torch.randn(3, 7, F, requires_grad=True)
+    plain, _ = module(x, lengths)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        states, _ = module(x.bfloat16().float(), lengths)
+    assert states.dtype == torch.float32
+    assert torch.allclose(states, plain, atol=0.05)
+    states.sum().backward()

@@ -227,7 +227,11 @@ def read_sequences(
     """
     if any(listened(cell, *cell.taps) for cell in cells):
         return _by_formula(cells, x, lengths, first)
-    return _by_kernel(cells, x, lengths, first)
+    if x.device.type != "cpu":
+        return _by_kernel(cells, x, lengths, first)
+    with torch.autocast("cpu", enabled=False):  # in half precision a CPU has no kernel for every cell
+        full = cells[0].bias.dtype
+        return _by_kernel(cells, x.to(full), lengths, tuple(tensor.to(full) for tensor in first))
 
 
 def _by_kernel(cells: Sequence[Cell], x: Tensor, lengths: Tensor | None, first: CellState) -> tuple[Tensor, CellState]:
