@@ -78,6 +78,8 @@ def test_a_language_model_is_evaluated(run: str, corpus: tuple[str, str], capsys
     assert set(json.loads(capsys.readouterr().out)["scores"]) == {"loss", "perplexity", "bits_per_byte"}
     assert main(["evaluate", run, "--data", corpus[0], "--by-length"]) == 2
     assert "--by-length is for translations" in capsys.readouterr().err
+    assert main(["evaluate", run, "--data", corpus[0], "--beam", "3"]) == 2
+    assert "--beam is for translations" in capsys.readouterr().err
 
 
 def test_a_language_model_is_shown_and_plotted(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

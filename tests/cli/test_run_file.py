@@ -92,7 +92,7 @@ def test_the_vocabulary_of_another_run_comes_with_its_settings(trained: Path) ->
 def test_a_ready_vocabulary_has_its_size(trained: Path) -> None:
     with pytest.raises(UsageError) as raised:
         settings("translate", NO_DATA, ModelOptions(vocabulary=str(trained), vocab_size=300), None, ())
-    assert raised.value.problem == "--vocabulary takes a ready vocabulary, --vocab-size learns one."
+    assert raised.value.problem == "--vocabulary takes a ready vocabulary, --vocab-size another one."
     assert raised.value.remedy == "Give one of the two options."
 
 

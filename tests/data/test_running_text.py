@@ -8,7 +8,7 @@ import pytest
 
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.running_text import TextData, prepare_text, text_corpus
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, UsageError
 
 WORDS = ["the", "a", "dog", "cat", "man", "house", "tree", "sees", "finds", "runs", "red", "big", "old", "and", "under"]
 
@@ -89,7 +89,8 @@ def test_bad_lines_are_left_out_or_stop(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         prepare(file)
     assert caught.value.problem.startswith("1 of 21 lines are bad (at most 1% may be): 1 not UTF-8. First: ")
-    assert caught.value.remedy == "Mend the files, or leave the bad lines out with --on-bad keep-going."
+    converted = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
+    assert caught.value.remedy == f"{converted}, or leave the bad lines out with --on-bad keep-going."
     data = prepare(file, on_bad="keep-going")
     assert data.facts.reasons == {"not UTF-8": 1}
     with pytest.raises(DataError, match="Mend the text: every line of it counts"):
@@ -115,3 +116,9 @@ def test_a_vocabulary_of_sentences_is_refused(tmp_path: Path) -> None:
     data = DataConfig(train=(write(tmp_path / "a.txt", "abc\n" * 40),))
     with pytest.raises(ConfigError, match="it was learnt from sentences, not from running text"):
         prepare_text(data, TokenizerConfig(), given=sentences, progress=quiet)
+
+
+def test_a_policy_for_bad_lines_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        prepare(write(tmp_path / "a.txt", "abc\n" * 40), on_bad="keep-gong")
+    assert str(caught.value) == "'keep-gong' is no policy for bad lines.\nDid you mean keep-going?"

@@ -154,3 +154,27 @@ def test_another_task_is_told(run: regard.Run, trained: Path) -> None:
     assert caught.value.problem.endswith("was trained for the task 'translate', not for language modelling.")
     with pytest.raises(UsageError, match="not for translation"):
         run.translate(["a"])
+
+
+def test_unknown_characters_leave_no_bits_per_byte(run: regard.Run, tmp_path: Path) -> None:
+    file = tmp_path / "test.txt"
+    file.write_text("abcÄ\n")
+    found = run.evaluate([str(file)])
+    assert [score.name for score in found.scores] == ["loss", "perplexity"]
+    assert found.notes == ("1 of 6 tokens are unknown to the vocabulary: there are no bits per byte.",)
+
+
+def test_a_validation_goes_on_from_tokens_not_from_text(tmp_path: Path) -> None:
+    """A place inside a character is none that text could name."""
+    text, valid = tmp_path / "text.txt", tmp_path / "valid.txt"
+    text.write_text("smile\n" * 50)
+    valid.write_text("😀" * 200)
+    settings = {
+        "tokenizer.kind": "bytes",
+        "model.context": 6,
+        "model.n_layers": 1,
+        "model.n_heads": 1,
+        "model.d_model": 8,
+    }
+    settings |= {"training.steps": 2, "training.batch_tokens": 24, "runtime.threads": 1}
+    assert regard.train("language", train=text, valid=valid, run=tmp_path / "run", settings=settings)

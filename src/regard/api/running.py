@@ -149,9 +149,11 @@ class Run:
     ) -> Evaluation:
         began = time.perf_counter()
         watch = progress or (lambda done: None)
-        scores, n_tokens = self.language_task.score(self.model, files, column=column, progress=watch)
+        scores, n_tokens, n_unknown = self.language_task.score(self.model, files, column=column, progress=watch)
         seconds = time.perf_counter() - began
-        return Evaluation(scores=tuple(scores), count=n_tokens, unit="tokens", seconds=seconds)
+        note = f"{n_unknown:,} of {n_tokens:,} tokens are unknown to the vocabulary: there are no bits per byte."
+        notes = (note,) if n_unknown else ()
+        return Evaluation(scores=tuple(scores), count=n_tokens, unit="tokens", seconds=seconds, notes=notes)
 
     def generate(
         self,

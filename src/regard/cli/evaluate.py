@@ -51,7 +51,9 @@ def evaluate(
     [loaded] = load_runs([run])
     translates = loaded.config.task == "translate"
     if not translates:
-        refuse_options_of_translation(run, output=output, by_length=by_length, lowercase=lowercase)
+        given = {name: value is not None for name, value in as_fields(search).items()}
+        others = {"output": output, "by_length": by_length, "lowercase": lowercase, "to": target}
+        refuse_options_of_translation(run, **others, tokenize=tokenize != "13a", **given)
     doing, unit = ("translating", "sentences") if translates else ("reading", "tokens")
     with Waiting(doing, unit=unit) as waiting:
         found = loaded.evaluate(
@@ -105,7 +107,7 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
         print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
 
 
-def refuse_options_of_translation(run: str, **options: str | bool) -> None:
+def refuse_options_of_translation(run: str, **options: object) -> None:
     """Refuse what says something about translations only."""
     for name, value in options.items():
         if value:

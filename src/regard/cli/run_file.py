@@ -47,10 +47,11 @@ def settings(
 
 def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfig, Path]:
     """Return the settings with the tokenizer of the run that --vocabulary names, and the folder of its vocabulary."""
-    if model.vocab_size is not None:
-        raise UsageError(
-            "--vocabulary takes a ready vocabulary, --vocab-size learns one.", "Give one of the two options."
-        )
+    for option, value in (("--vocab-size", model.vocab_size), ("--tokenizer", model.tokenizer)):
+        if value is not None and value != "":
+            raise UsageError(
+                f"--vocabulary takes a ready vocabulary, {option} another one.", "Give one of the two options."
+            )
     folder = RunFolder.open(Path(model.vocabulary))
     return dataclasses.replace(config, tokenizer=read(folder.config_file).tokenizer), folder.vocabulary
 

@@ -60,7 +60,7 @@ def _from_text(file: str, separator: str) -> Iterator[Part | Bad]:
         text, reason = decode(raw)
         if reason:
             yield Bad(file, number, reason, excerpt(text))
-        elif separator and text.strip() == separator:
+        elif separator and text.strip() == separator.strip():
             begins = True
         else:
             yield Part(text, file, number, begins)
@@ -103,10 +103,12 @@ def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
     languages = format_of(file).fields is Fields.LANGUAGES
     name: str | None = None
     found = False
+    seen: dict[str, None] = {}  # names of fields
     for row in read_rows(file, columns=(column or "text", "")):
         if isinstance(row, Bad):
             yield row
             continue
+        seen |= dict.fromkeys(row.fields)
         if name is None or languages:  # the spelling of a language may change from unit to unit
             name = _column(file, column, list(row.fields))
         text = row.fields.get(name, "") if name is not None else ""
@@ -116,7 +118,8 @@ def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
         elif not languages:
             yield Bad(file, row.line, "no text", excerpt(next(iter(row.fields.values()), "")))
     if not found:
-        raise DataError(f"{file}: no record has a text under '{column or 'text'}'.", "Name its column with --from.")
+        remedy = did_you_mean(column, seen) if column else "Name its column with --from."
+        raise DataError(f"{file}: no record has a text under '{column or 'text'}'.", remedy)
 
 
 def _column(file: str, wanted: str, names: list[str]) -> str | None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from regard.config import DataConfig
 from regard.data.cache import cached
-from regard.data.checks import BAD_SHARE, N_EXAMPLES
+from regard.data.checks import BAD_SHARE, N_EXAMPLES, ON_BAD
 from regard.data.documents import Part, passages, read_documents
 from regard.data.formats import Bad
 from regard.data.hold_out import HoldOut
-from regard.errors import DataError
+from regard.errors import DataError, UsageError, did_you_mean
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
 TAIL = 0.1  # of the text
@@ -35,6 +35,8 @@ class TextFacts:
 
 def allowed_share(on_bad: str) -> float:
     """The share of bad lines that a policy bears."""
+    if on_bad not in ON_BAD:
+        raise UsageError(f"'{on_bad}' is no policy for bad lines.", did_you_mean(on_bad, ON_BAD))
     return 1.0 if on_bad == "keep-going" else BAD_SHARE
 
 
@@ -82,10 +84,14 @@ class Faults:
             raise DataError(f"{first}: {counts}.", "Mend the text: every line of it counts.")
         raise DataError(
             f"{n_bad:,} of {n_bad + self.n_good:,} lines are bad (at most {share:.0%} may be): {counts}. First: {first}.",
-            "Mend the files, or leave the bad lines out with --on-bad keep-going."
-            if self.n_good
-            else "Mend the files.",
+            self._remedy(),
         )
+
+    def _remedy(self) -> str:
+        mend = "Mend the files"
+        if "not UTF-8" in self.reasons:
+            mend = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
+        return f"{mend}, or leave the bad lines out with --on-bad keep-going." if self.n_good else f"{mend}."
 
 
 def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> TextFacts:

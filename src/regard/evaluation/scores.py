@@ -60,17 +60,17 @@ def perplexity(loss: float) -> Score:
     return Score(name="perplexity", value=value, signature="unit:token")
 
 
-def text_scores(loss: float, *, n_tokens: int, n_bytes: int) -> list[Score]:
+def text_scores(loss: float, *, n_tokens: int, n_bytes: int | None) -> list[Score]:
     """Score running text by the mean cross entropy of its tokens, in nats.
 
-    Bits per byte compare models over different vocabularies: all the text costs, over all its bytes.
+    n_bytes: of the text, if its tokens hold all of it; None for no bits per byte. These compare models over different
+    vocabularies: what all the text costs, over all its bytes.
     """
-    bits = loss * n_tokens / math.log(2) / n_bytes
-    return [
-        Score(name="loss", value=loss, signature="unit:nats a token"),
-        perplexity(loss),
-        Score(name="bits_per_byte", value=bits, signature=f"tokens:{n_tokens}|bytes:{n_bytes}"),
-    ]
+    scores = [Score(name="loss", value=loss, signature="unit:nats a token"), perplexity(loss)]
+    if n_bytes:
+        bits = loss * n_tokens / math.log(2) / n_bytes
+        scores.append(Score(name="bits_per_byte", value=bits, signature=f"tokens:{n_tokens}|bytes:{n_bytes}"))
+    return scores
 
 
 def lower_is_better(name: str) -> bool:

@@ -15,7 +15,7 @@ from regard.data.tokenizers import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
-from regard.decoding.result import DeadEndError, Decoded, Hypothesis
+from regard.decoding.result import DeadEndError, Hypothesis
 from regard.decoding.rules import Banned, Rule
 from regard.decoding.search import can_stream, decode, stream
 from regard.decoding.sliding import Sliding
@@ -107,23 +107,29 @@ class Generator:
         """Go on from each prompt; an empty one begins a document."""
         begun = [self._encode(prompt) for prompt in prompts]
 
-        def run(numbers: list[int]) -> list[Generation]:
-            rows = [begun[number] for number in numbers]
+        lengths = [len(row) for row in begun]
+
+        def run(numbers: list[int]) -> list[tuple[Continuation, ...]]:
             try:
-                decoded = decode(
-                    self.decoder, self.decoder.start(len(rows)), self.decoding, **self._options(rows, numbers)
-                )
+                return self.continuations([begun[number] for number in numbers], numbers)
             except DeadEndError as error:
                 number = numbers[error.sentence]
                 name = f"The text behind '{excerpt(prompts[number])}'"
                 raise DeadEndError(sentence=number, position=error.position, name=name) from None
-            return [
-                self._generation(prompts[number], begun[number], one)
-                for number, one in zip(numbers, decoded, strict=True)
-            ]
 
-        lengths = [len(row) for row in begun]
-        return run_in_batches(lengths, run, batch_size=self.decoding.batch_size, progress=progress)
+        found = run_in_batches(lengths, run, batch_size=self.decoding.batch_size, progress=progress)
+        return [Generation(prompt=prompt, continuations=own) for prompt, own in zip(prompts, found, strict=True)]
+
+    def continuations(
+        self, rows: Sequence[Sequence[int]], numbers: Sequence[int] | None = None
+    ) -> list[tuple[Continuation, ...]]:
+        """Go on from ids, of which each row has at least one; sampling is seeded by the rows' numbers."""
+        options = self._options(rows, range(len(rows)) if numbers is None else numbers)
+        decoded = decode(self.decoder, self.decoder.start(len(rows)), self.decoding, **options)
+        return [
+            tuple(self._continuation(begun, one) for one in found.hypotheses)
+            for begun, found in zip(rows, decoded, strict=True)
+        ]
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Go on from one prompt, once, and yield the text as it is written, in pieces of whole characters."""
@@ -162,11 +168,6 @@ class Generator:
             "seed": self.seed,
             "keys": numbers,
         }
-
-    def _generation(self, prompt: str, begun: Sequence[int], decoded: Decoded) -> Generation:
-        return Generation(
-            prompt=prompt, continuations=tuple(self._continuation(begun, one) for one in decoded.hypotheses)
-        )
 
     def _continuation(self, begun: Sequence[int], hypothesis: Hypothesis) -> Continuation:
         growth = TextGrowth(self.tokenizer, begun)

@@ -87,12 +87,15 @@ class Language:
         *,
         column: str = "",
         progress: Callable[[int], None] = lambda done: None,
-    ) -> tuple[list[Score], int]:
-        """Score the text of files, all of it, by loss, perplexity and bits per byte; return also how many tokens it has."""
+    ) -> tuple[list[Score], int, int]:
+        """Score the text of files, all of it, by loss, perplexity and, where nothing of it is lost, bits per byte.
+
+        Return also how many tokens it has, and how many of them are unknown.
+        """
         data = replace(self.config.data, source=column or self.config.data.source)
         corpus = text_corpus(files, data, self.tokenizer, share=0.0, progress=lambda what, done: None)
         examples = self.examples(corpus, files)
-        return self._scores(model, examples, progress), examples.n_predicted
+        return self._scores(model, examples, progress), examples.n_predicted, corpus.facts["n_unknown"]
 
     def generator(
         self, model: nn.Module, decoding: DecodingConfig, *, banned: Sequence[str] = (), seed: int = 1
@@ -121,7 +124,10 @@ class Language:
                 loss, count = self.loss(model, examples.batch(indices, device), smoothing=0.0)
                 total, n_tokens = total + float(loss), n_tokens + count
                 progress(int(n_tokens))
-        return text_scores(total / n_tokens, n_tokens=int(n_tokens), n_bytes=examples.corpus.facts["n_bytes"])
+        # What became an unknown token, or vanished, costs nothing: bits per byte would flatter.
+        lossless = self.tokenizer.kind != "words" and not examples.corpus.facts["n_unknown"]
+        n_bytes = examples.corpus.facts["n_bytes"] if lossless else None
+        return text_scores(total / n_tokens, n_tokens=int(n_tokens), n_bytes=n_bytes)
 
     def _samples(
         self, model: nn.Module, examples: WindowExamples, decoding: DecodingConfig
@@ -130,13 +136,13 @@ class Language:
         length = min(SAMPLE_TOKENS, examples.context)
         starts = range(1, max(2, examples.n_predicted - 2 * length), max(1, examples.n_predicted // N_SAMPLES))
         pieces = [examples.stream[start : start + 2 * length].tolist() for start in starts][:N_SAMPLES]
-        given, followed = (
-            [self.tokenizer.decode(one) for one in half]
-            for half in ([piece[:length] for piece in pieces], [piece[length:] for piece in pieces])
-        )
         settings = replace(decoding, n_best=1, max_length=length)
-        written = [one.text for one in self.generator(model, settings).generate(given)]
-        return tuple(zip(given, followed, written, strict=True))
+        found = self.generator(model, settings).continuations([piece[:length] for piece in pieces])
+        decode = self.tokenizer.decode
+        return tuple(
+            (decode(piece[:length]), decode(piece[length:]), written.text)
+            for piece, (written, *_) in zip(pieces, found, strict=True)
+        )
 
 
 def context_length(config: RunConfig) -> int:
