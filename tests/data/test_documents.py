@@ -68,7 +68,7 @@ def test_records_are_documents(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "problem"),
-    [("", "which of its columns is the text: title, body?"), ("bodi", "there is no column 'bodi'.")],
+    [("", "which of its columns is the text: title, body?"), ("bodi", "there is no text under 'bodi'.")],
 )
 def test_the_column_must_be_known(tmp_path: Path, column: str, problem: str) -> None:
     file = write(tmp_path / "a.csv", "title,body\nx,y\n")
@@ -76,6 +76,21 @@ def test_the_column_must_be_known(tmp_path: Path, column: str, problem: str) -> 
         read(file, column=column)
     assert caught.value.problem == f"{file}: {problem}"
     assert [one.text for one in read(file, column="body")] == ["y"]  # type: ignore[union-attr]
+
+
+def test_each_record_is_asked_for_its_text(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"id": "1", "title": "x"}\n{"text": "a", "title": "y"}\n{"text": "b"}\n')
+    bad, *good = read(file)
+    assert isinstance(bad, Bad)
+    assert [one.text for one in good] == ["a", "b"]  # type: ignore[union-attr]
+    only = write(tmp_path / "b.jsonl", '{"story": "a"}\n{"story": "b"}\n')
+    assert [one.text for one in read(only)] == ["a", "b"]  # type: ignore[union-attr]
+    mixed = write(tmp_path / "c.jsonl", '{"title": "a"}\n{"text": "b", "title": "c"}\n')
+    with pytest.raises(DataError, match="this record has its text under 'text', those before it under 'title'"):
+        read(mixed)
+    with pytest.raises(DataError, match="there is no text under 'txt'") as caught:
+        read(file, column="txt")
+    assert caught.value.remedy == "Did you mean text?"
 
 
 def test_missing_and_empty_files_are_told_at_once(tmp_path: Path) -> None:

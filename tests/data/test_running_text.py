@@ -1,5 +1,6 @@
 """Running text, encoded: every token once, documents apart, a part held out."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,22 @@ def test_bad_lines_are_left_out_or_stop(tmp_path: Path) -> None:
     assert data.facts.reasons == {"not UTF-8": 1}
     with pytest.raises(DataError, match="Mend the text: every line of it counts"):
         text_corpus([file], DataConfig(), data.tokenizer, share=0.0, progress=quiet)
+
+
+@pytest.mark.parametrize("kind", ["one line", "few records"])
+def test_a_long_part_is_cut_in_two(tmp_path: Path, kind: str) -> None:
+    texts = lines(600)
+    if kind == "one line":
+        file, whole = write(tmp_path / "a.txt", " ".join(texts)), " ".join(texts)
+    else:
+        records = ["\n".join(texts[start : start + 200]) for start in range(0, 600, 200)]
+        file = write(tmp_path / "a.jsonl", "".join(json.dumps({"text": one}) + "\n" for one in records))
+        whole = "".join(records)
+    data = prepare(file)
+    train, [valid] = text_of(data, data.train), text_of(data, data.valid)
+    assert "".join(train) + valid == whole
+    assert len(valid) == pytest.approx(0.1 * len(whole), abs=60)
+    assert valid.startswith(tuple(WORDS))
 
 
 def test_one_line_leaves_nothing_to_validate_on(tmp_path: Path) -> None:

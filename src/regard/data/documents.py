@@ -100,39 +100,39 @@ def _whole_characters(raw: bytes) -> tuple[bytes, bytes]:
 
 def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
     """Yield each record's text as a document of its own; a unit without the wanted language is passed over."""
-    languages = format_of(file).fields is Fields.LANGUAGES
-    name: str | None = None
+    fields = format_of(file).fields
     found = False
+    only = ""  # the name of the text where every record so far has one field, and it is not called text
     seen: dict[str, None] = {}  # names of fields
     for row in read_rows(file, columns=(column or "text", "")):
         if isinstance(row, Bad):
             yield row
             continue
-        seen |= dict.fromkeys(row.fields)
-        if name is None or languages:  # the spelling of a language may change from unit to unit
-            name = _column(file, column, list(row.fields))
-        text = row.fields.get(name, "") if name is not None else ""
+        names = list(row.fields)
+        seen |= dict.fromkeys(names)
+        name = find(file, column or "text", names)
+        if only and name is not None:
+            problem = f"{file}:{row.line}: this record has its text under '{name}', those before it under '{only}'."
+            raise DataError(problem, "Name the column with --from.")
+        if name is None and not column and len(names) == 1 and (names[0] == only or not found):
+            name = only = names[0]
+        if name is None and fields is Fields.COLUMNS:
+            break  # no row has it
+        text = row.fields[name] if name is not None else ""
         if text.strip():
             found = True
             yield Part(text, file, row.line, True)
-        elif not languages:
+        elif fields is not Fields.LANGUAGES:
             yield Bad(file, row.line, "no text", excerpt(next(iter(row.fields.values()), "")))
     if not found:
-        remedy = did_you_mean(column, seen) if column else "Name its column with --from."
-        raise DataError(f"{file}: no record has a text under '{column or 'text'}'.", remedy)
+        raise _no_column(file, column, list(seen))
 
 
-def _column(file: str, wanted: str, names: list[str]) -> str | None:
-    """Return which field of a record holds the text: the one asked for, else "text", else the only one."""
-    name = find(file, wanted or "text", names)
-    if name is None and not wanted:
-        if len(names) != 1:
-            listed = ", ".join(names)
-            raise DataError(f"{file}: which of its columns is the text: {listed}?", "Name it with --from.")
-        return names[0]
-    if name is None and format_of(file).fields is Fields.COLUMNS:
-        raise DataError(f"{file}: there is no column '{wanted}'.", did_you_mean(wanted, names))
-    return name
+def _no_column(file: str, wanted: str, names: list[str]) -> DataError:
+    """Say that no text was found, and which names there are instead."""
+    if wanted:
+        return DataError(f"{file}: there is no text under '{wanted}'.", did_you_mean(wanted, names))
+    return DataError(f"{file}: which of its columns is the text: {', '.join(names)}?", "Name it with --from.")
 
 
 def passages(parts: Iterable[Part]) -> Iterator[Part]:

@@ -6,7 +6,7 @@ the last, so that it ends one and begins the next. Every pass streams: what grow
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from regard.config import DataConfig, TokenizerConfig
@@ -22,7 +22,8 @@ from regard.data.vocabularies import tokenizer_for
 from regard.errors import ConfigError, DataError
 
 CHUNK = 64  # passages tokenised together
-_VERSION = "1"  # of what the cache keeps; raise it when that or the way files are read changes
+LONG = 1000  # characters: shorter lines and records are not cut in two
+_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,19 @@ class _Side:
         """Yield the parts behind the place from which on the text is held out, or those before it."""
         place = 0
         for part in parts:
-            if (place >= self.facts.tail) == self.held_out:
-                yield part
+            cut = _cut(part.text, self.facts.tail - place)
             place += len(part.text)
+            text = part.text[cut:] if self.held_out else part.text[:cut]
+            if text:
+                yield replace(part, text=text, begins=part.begins and (cut == 0 or not self.held_out))
+
+
+def _cut(text: str, wanted: int) -> int:
+    """Where to cut a part that is wanted up to a place: there, if it is long; but at the end of a line or a word near by."""
+    if wanted <= 0 or wanted >= len(text) or len(text) < LONG:
+        return 0 if wanted <= 0 else len(text)
+    for end in ("\n", " "):
+        place = text.find(end, wanted, wanted + LONG)
+        if place >= 0:
+            return place + 1
+    return wanted
