@@ -40,9 +40,21 @@ def test_every_token_is_learnt_once_an_epoch(tmp_path: Path, length: int, epoch:
     assert sorted(learnt) == stream[1:]
 
 
+@pytest.mark.parametrize("length", [1, 2, 5, 8, 9, 12, 13, 15, 16, 17, 63, 64, 100])
+@pytest.mark.parametrize("context", [1, 2, 3, 8])
+def test_every_epoch_has_as_many_windows(tmp_path: Path, length: int, context: int) -> None:
+    examples = make_examples(tmp_path, [[END, *range(10, 10 + length)]], context=context)
+    counts = {sum(map(len, examples.order(epoch))) for epoch in range(40)}
+    assert len(counts) == 1
+    learnt = np.zeros(length)
+    for start in np.concatenate(examples.order(7)):
+        learnt[max(0, start) : start + context] += 1
+    assert (learnt == 1).all()
+
+
 def test_epochs_cut_at_different_places_and_can_be_repeated(tmp_path: Path) -> None:
     examples = make_examples(tmp_path, [list(range(100))])
-    starts = [np.sort(np.concatenate(examples.order(epoch))).tolist() for epoch in range(6)]
+    starts = [np.sort(np.concatenate(examples.order(epoch))).tolist() for epoch in range(20)]
     assert len({tuple(one) for one in starts}) > 3
     assert all(np.array_equal(a, b) for a, b in zip(examples.order(4), examples.order(4), strict=True))
 

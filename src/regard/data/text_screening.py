@@ -17,7 +17,7 @@ from regard.errors import DataError, UsageError, did_you_mean
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
 TAIL = 0.1  # of the text
-_VERSION = "1"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
 Progress = Callable[[str, int], None]  # what is done, and how many lines so far
 
 

@@ -54,10 +54,18 @@ class WindowExamples:
 
     def order(self, epoch: int) -> list[Indices]:
         random = np.random.default_rng([self.seed, epoch])
-        # A first window that begins before the stream, and is cut to what lies inside it.
-        shift = int(random.integers(self.context))
-        starts = np.arange(shift - self.context if shift else 0, self.n_predicted, self.context, dtype=np.int64)
+        # The first window begins before the stream, and is cut to what lies inside it.
+        first = int(random.integers(*self._shifts())) - self.context
+        starts = np.arange(first, self.n_predicted, self.context, dtype=np.int64)
         return self._batches(random.permutation(starts))
+
+    def _shifts(self) -> tuple[int, int]:
+        """From where to below where the first window may end, so that every epoch has equally many windows.
+
+        With a shift below the rest of the last window there is one window more than with others: the larger half is taken.
+        """
+        rest = self.n_predicted % self.context
+        return (1, rest) if rest > self.context / 2 and rest > 1 else (max(rest, 1), max(self.context, 2))
 
     def fixed_order(self) -> list[Indices]:
         return self._batches(np.arange(0, self.n_predicted, self.context, dtype=np.int64))
