@@ -84,6 +84,10 @@ def test_a_language_model_is_evaluated(run: str, corpus: tuple[str, str], capsys
 
 def test_a_language_model_is_shown_and_plotted(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", run]) == 0
-    assert "bits per byte" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "bits per byte" in out
+    assert "BLEU" not in out
+    assert main(["compare", run, run, "--data", "none.txt"]) == 2
+    assert "was trained for the task 'language', not for translation." in capsys.readouterr().err
     assert main(["plot", run, "--output", str(tmp_path / "curves.png")]) == 0
     assert (tmp_path / "curves.png").stat().st_size > 0

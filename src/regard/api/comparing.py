@@ -22,6 +22,8 @@ def compare(
 ) -> Comparison:
     """Translate one test set with several runs and compare them with the first: scores, significance, size and speed."""
     check_tokenizer(tokenize)
+    for one in runs:
+        one.check_translates()  # before the test set is read
     data = runs[0].config.data
     pairs = read_test_set(files, source=source or data.source, target=target or data.target)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]

@@ -180,6 +180,10 @@ class Run:
         task, settings = self.language_task, decoding or self.config.decoding
         return task.generator(self.model, settings, banned=banned, seed=seed).stream(prompt)
 
+    def check_translates(self) -> None:
+        """Refuse a run of another task."""
+        self._task_of(Translate, "translation")
+
     @property
     def translation_task(self) -> Translate:
         """The task, if it is translation."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -50,8 +50,10 @@ def show(
     print_facts(rows(summary), results())
     if summary.checkpoints:
         print_lines([""])
-        headings = ["checkpoint", "size", *(label for _, label, _ in SCORES), ""]
-        print_table(headings, [_cells(summary, one) for one in summary.checkpoints], left=(0, 6))
+        shown = [score for score in SCORES if any(score[0] in one.scores for one in summary.checkpoints)]
+        headings = ["checkpoint", "size", *(label for _, label, _ in shown), ""]
+        cells = [_cells(summary, one, shown) for one in summary.checkpoints]
+        print_table(headings, cells, left=(0, len(headings) - 1))
 
 
 def rows(summary: RunSummary) -> list[tuple[str, str]]:
@@ -92,8 +94,8 @@ def _scores(scores: Mapping[str, float | None]) -> str:
     return ", ".join(f"{label} {decimal(scores[name], digits)}" for name, label, digits in SCORES if name in scores)
 
 
-def _cells(summary: RunSummary, checkpoint: CheckpointSummary) -> list[str]:
+def _cells(summary: RunSummary, checkpoint: CheckpointSummary, shown: Sequence[tuple[str, str, int]]) -> list[str]:
     found = checkpoint.scores
-    scores = [decimal(found[name], digits) if name in found else "" for name, _, digits in SCORES]
+    scores = [decimal(found[name], digits) if name in found else "" for name, _, digits in shown]
     best = "★ best" if checkpoint.scores and checkpoint.step == summary.best.get("step") else ""
     return [checkpoint.name, size(checkpoint.n_bytes), *scores, best]
