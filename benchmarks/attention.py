@@ -1,8 +1,8 @@
 """Where the fused attention kernel overtakes the plain formula on this CPU, and where it does not.
 
-`regard.parts.attention` computes the formula up to SHORT keys, unless the queries hold no more than FEW numbers. Both are
-set by this. Training: forward and backward, as many sentences as 4,096 tokens hold, by the number of keys. Decoding with
-beam 5: forward alone, 5 queries a sentence and 20 keys, by the number of sentences. 4 heads of 32 features.
+`formula_is_faster` of `regard.parts.attention` goes by what is seen here. Training: forward and backward, as many sentences
+as 4,096 tokens hold, by the number of keys. Decoding with beam 5: forward alone, 5 queries a sentence and 20 keys, by the
+number of sentences. Generating: one query a row, by the number of rows and keys. 4 heads of 32 features.
 """
 
 import time
@@ -22,8 +22,8 @@ HEADS, WIDTH, TOKENS = 4, 32, 4096
 LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 SENTENCES = (1, 2, 4, 8, 16, 32, 64)
 BEAM, KEYS = 5, 20
+ROWS, PAST = (1, 4, 8, 16, 64), (40, 160, 640)
 FORMULA, FUSED = "formula", "fused"
-_SETTINGS = {FORMULA: (10**9, 0), FUSED: (0, 0)}  # what SHORT and FEW must be for `attend` to take this way
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,11 @@ class Case:
 
     def run(self, way: str) -> None:
         """Go forward, and backward, by one of the two ways."""
-        attention.SHORT, attention.FEW = _SETTINGS[way]
+        attention.formula_is_faster = lambda query, n_keys: way == FORMULA
         with torch.inference_mode(self.gradient is None):
             output = attention.attend(*self.tensors, self.mask, scale=WIDTH**-0.5)
         if self.gradient is not None:
             torch.autograd.grad(output, self.tensors, self.gradient)
-
-    def taken(self, short: int, few: int) -> str:
-        """The way that `attend` takes by itself."""
-        query, key, _ = self.tensors
-        return FORMULA if key.shape[2] <= short and query.numel() > few else FUSED
 
 
 def main() -> None:
@@ -54,19 +49,20 @@ def main() -> None:
     runtime.keep_freed_memory()
     torch.set_num_threads(threads_of(arguments))
     torch.manual_seed(1)
-    own = attention.SHORT, attention.FEW
+    own = attention.formula_is_faster
     n_rounds = 2 if arguments.quick else arguments.rounds
     rows, results = [], []
     for case in cases(quick=arguments.quick):
         tell(case.name)
         seconds = measure(case, n_rounds)
         formula, fused = (1000 * median(seconds[way]) for way in (FORMULA, FUSED))
-        taken = case.taken(*own)
+        query, key, _ = case.tensors
+        taken = FORMULA if own(query, key.shape[2]) else FUSED
         rows.append([case.name, f"{formula:.3f} ms", f"{fused:.3f} ms", f"{fused / formula:.2f}", taken])
         results.append({"case": case.name, "formula_ms": formula, "fused_ms": fused, "taken": taken})
-    title = f"Attention; SHORT = {own[0]}, FEW = {own[1]:,}; {torch.get_num_threads()} threads, {n_rounds} rounds"
+    title = f"Attention; {torch.get_num_threads()} threads, {n_rounds} rounds"
     text = table(["", "formula", "fused", "fused / formula", "taken"], rows)
-    found = {"short": own[0], "few": own[1], "threads": torch.get_num_threads(), "cases": results}
+    found = {"threads": torch.get_num_threads(), "cases": results}
     report("attention", f"{title}\n\n{text}", found, quick=arguments.quick)
 
 
@@ -94,6 +90,11 @@ def cases(*, quick: bool) -> Iterator[Case]:
         query, key, value = (_heads(n, length) for length in (BEAM, KEYS, KEYS))
         mask = masks.padding(torch.randint(KEYS - 2, KEYS + 1, (n,)), KEYS)
         yield Case(f"decoding, {n} at a time", (query, key.contiguous(), value.contiguous()), mask, None)
+    for n_keys in (40,) if quick else PAST:
+        for n in (1, 64) if quick else ROWS:
+            query, key, value = (_heads(n, length) for length in (1, n_keys, n_keys))
+            tensors = (query, key.contiguous(), value.contiguous())
+            yield Case(f"generating, {n} rows, {n_keys} keys", tensors, Mask(), None)
 
 
 def _training_case(name: str, n: int, length: int, mask: Mask) -> Case:

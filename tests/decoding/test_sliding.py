@@ -79,3 +79,28 @@ def test_sentences_of_different_ages_are_joined(model: GPT) -> None:
             assert torch.allclose(together, torch.cat([first, second]), atol=1e-5)
         kept = both.keep(torch.tensor([1]))
         assert torch.allclose(sliding.step(kept, ids[1:])[0], sliding.step(young, ids[1:])[0], atol=1e-5)
+
+
+class Counted:
+    """A decoder that counts the tokens it reads, and the slots it holds at most."""
+
+    def __init__(self, model: GPT) -> None:
+        self.model, self.start = model, model.start
+        self.n_read, self.widest = 0, 0
+
+    def step(self, state, ids, counts=None):
+        self.n_read += int(counts.sum()) if counts is not None else ids.numel()
+        logits, after = self.model.step(state, ids, counts)
+        self.widest = max(self.widest, after.n_slots)
+        return logits, after
+
+
+@pytest.mark.parametrize("n_rows", [1, 7])
+def test_two_tokens_are_read_for_one_written_however_the_rows_differ(model: GPT, n_rows: int) -> None:
+    counted = Counted(model)
+    sliding = Sliding(counted, LIMIT)
+    rows = [[3 + place for place in range(1 + number)] for number in range(n_rows)]
+    decode(sliding, sliding.start(n_rows), DecodingConfig(beam=1), **options(rows, 80))
+    assert counted.n_read < 2.1 * n_rows * 80
+    # Who waits while others read again does not pile up empty slots.
+    assert counted.widest <= 2 * LIMIT

@@ -1,5 +1,7 @@
 """GPT: equal to GPT-2, and to itself with a cache."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from benchmarks.gpt2 import to_gpt2
@@ -7,7 +9,7 @@ from torch import Tensor
 from transformers import GPT2LMHeadModel
 
 from regard.errors import ConfigError, DataError
-from regard.models.gpt import GPT, GPTConfig
+from regard.models.gpt import GPT, GPTConfig, QuickBlocks
 from regard.models.presets import PRESETS, count_parameters
 from regard.parts.taps import recording
 
@@ -76,8 +78,9 @@ def test_cached_equals_uncached(window: int) -> None:
     assert state.n_slots == (window or 24)
 
 
-def test_documents_of_a_row_do_not_see_each_other() -> None:
-    model = shaken(make_model())
+@pytest.mark.parametrize("window", [0, 1, 5])
+def test_documents_of_a_row_do_not_see_each_other(window: int) -> None:
+    model = shaken(make_model(window=window))
     ids = some_ids(2, 12)
     documents = torch.tensor([[0] * 5 + [1] * 7, [0] * 12])
     with torch.inference_mode():
@@ -110,3 +113,38 @@ def test_a_sequence_beyond_the_positions_is_refused() -> None:
 def test_sizes_are_checked(field: str) -> None:
     with pytest.raises(ConfigError, match=f"model.{field} is at least 1, not 0."):
         GPTConfig(**{**SIZES, field: 0})
+
+
+@pytest.mark.parametrize("window", [0, 4])
+@pytest.mark.parametrize("counts", [None, [6, 2, 4]])
+def test_the_quick_way_of_a_step_is_the_blocks_own(
+    monkeypatch: pytest.MonkeyPatch, window: int, counts: list[int] | None
+) -> None:
+    model = shaken(make_model(window=window))
+    ids, calls = some_ids(3, 12), []
+    quick = QuickBlocks.__call__
+    monkeypatch.setattr(QuickBlocks, "__call__", lambda *arguments: calls.append(1) or quick(*arguments))
+    with torch.inference_mode():
+        prompt = (ids[:, :6], None if counts is None else torch.tensor(counts))
+        logits, state = model.step(model.start(3), *prompt)
+        _, slow = model.step(replace(model.start(3), prepared=None), *prompt)
+        assert not calls  # a prompt is no single position
+        for column in range(6, 12):
+            logits, state = model.step(state, ids[:, column : column + 1])
+            expected, slow = model.step(slow, ids[:, column : column + 1])
+            assert torch.allclose(logits, expected, atol=1e-5)
+        assert len(calls) == 6
+        again = state.join(state).keep(torch.tensor([4, 0]))
+        assert torch.allclose(model.step(again, ids[[1, 0], :1])[0], model.step(slow, ids[:, :1])[0][[1, 0]], atol=1e-5)
+
+
+def test_who_listens_or_learns_gets_the_blocks_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    monkeypatch.setattr(QuickBlocks, "__call__", None)
+    state, ids = model.start(2), some_ids(2, 1)
+    with torch.inference_mode(), recording(model, "decoder.0.self_attention.weights") as record:
+        model.step(state, ids)
+    assert list(record) == ["decoder.0.self_attention.weights"]
+    model.step(state, ids)[0].sum().backward()
+    assert model.decoder[0].self_attention.query.weight.grad is not None
+    assert model.train().start(2).prepared is None

@@ -1,5 +1,7 @@
 """Llama: equal to that of the transformers package, and to itself with a cache."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import Tensor
@@ -93,7 +95,7 @@ def test_cached_equals_uncached_far_beyond_the_context(window: int) -> None:
 def test_a_cache_holds_shared_keys_once() -> None:
     model = make_model()
     _, state = model.step(model.start(1), some_ids(1, 3))
-    assert state.past[0][0].shape == (1, 2, 3, 8)
+    assert state.past[0].key.shape == (1, 2, 3, 8)
 
 
 def test_documents_of_a_row_do_not_see_each_other() -> None:
@@ -102,6 +104,16 @@ def test_documents_of_a_row_do_not_see_each_other() -> None:
     with torch.inference_mode():
         together = model(ids, documents)
         assert torch.allclose(together[0, 5:], model(ids[:, 5:])[0], atol=1e-5)
+
+
+def test_documents_of_a_long_row_within_a_window() -> None:
+    model, ids = make_model(window=4), some_ids(2, 120)
+    ends = [0, 7, 50, 51, 90, 120]
+    documents = torch.bucketize(torch.arange(120), torch.tensor(ends[1:-1]), right=True).expand(2, -1)
+    with torch.inference_mode():
+        together = model(ids, documents)
+        for begin, end in pairwise(ends):
+            assert torch.allclose(together[:, begin:end], model(ids[:, begin:end]), atol=1e-5)
 
 
 def test_heads_must_divide() -> None:

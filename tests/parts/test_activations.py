@@ -28,6 +28,19 @@ def test_its_gradient_is_that_of_the_function(fast: None) -> None:
     assert far.grad.tolist() == [0.0, 1.0]
 
 
+def test_it_is_the_same_in_pieces(fast: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = torch.randn(3, 5, 4, requires_grad=True)
+    pieces = whole.detach().clone().requires_grad_()
+    weights = torch.randn(4, 5, 3).transpose(0, 2)  # their memory is not in order
+    (gelu_tanh(whole) * weights).sum().backward()
+    monkeypatch.setattr(activations, "CHUNK", 7)
+    (gelu_tanh(pieces) * weights).sum().backward()
+    assert whole.grad is not None
+    assert pieces.grad is not None
+    assert torch.equal(gelu_tanh(whole), gelu_tanh(pieces))
+    assert torch.allclose(whole.grad, pieces.grad, atol=1e-7)
+
+
 def test_few_numbers_take_the_library_s_way(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(7)
     monkeypatch.setattr(activations, "_GeluTanh", None)

@@ -23,6 +23,7 @@ K = 8
 def as_in_large_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few queries take the fused kernel; these few shall take the way that training takes."""
     monkeypatch.setattr(attention, "FEW", 0)
+    monkeypatch.setattr(attention, "FEW_SINGLE", 0)
 
 
 def masks_of(n_queries: int, n_keys: int) -> dict[str, Mask]:
@@ -134,12 +135,15 @@ def test_the_formula_is_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, kind: 
     torch.testing.assert_close(fused, formula, atol=1e-5, rtol=0)
 
 
-def test_few_queries_take_the_fused_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensors = inputs(1, 9)
+@pytest.mark.parametrize(("n_queries", "n_keys", "few"), [(1, 9, "FEW_SINGLE"), (1, LONG, "FEW_SINGLE"), (3, 9, "FEW")])
+def test_few_queries_take_the_fused_kernel(
+    monkeypatch: pytest.MonkeyPatch, n_queries: int, n_keys: int, few: str
+) -> None:
+    tensors = inputs(n_queries, n_keys)
     with patch.object(F, "scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as kernel:
         formula = attend(*tensors, EVERYTHING, scale=0.3)
         assert kernel.call_count == 0
-        monkeypatch.setattr(attention, "FEW", tensors[0].numel())
+        monkeypatch.setattr(attention, few, tensors[0].numel())
         fused = attend(*tensors, EVERYTHING, scale=0.3)
         assert kernel.call_count == 1
     torch.testing.assert_close(fused, formula, atol=1e-5, rtol=0)
@@ -167,6 +171,12 @@ def test_weights_are_a_distribution_over_what_is_allowed() -> None:
     allowed = torch.tensor([[True, True, False], [False, False, False], [False, True, False]])
     weights = attention_weights(torch.tensor([[1.0, 1.0, 9.0]] * 3), allowed)
     assert weights.tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+def test_weights_never_wait_for_a_device() -> None:
+    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
+    scores, allowed = torch.empty(2, 3, 5, 7, device="meta"), torch.ones(2, 1, 1, 7, dtype=torch.bool, device="meta")
+    assert attention_weights(scores, allowed).shape == (2, 3, 5, 7)
 
 
 def test_attention_is_linear_in_the_values() -> None:

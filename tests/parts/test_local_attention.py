@@ -97,6 +97,71 @@ def test_one_padding_may_stand_for_all_rows() -> None:
     assert_the_same(inputs(300), Mask(torch.tensor(True).view(1, 1, 1, 1), window=4))
 
 
+# -- several documents --------------------------------------------------------------------------------------------------
+
+
+def documents_of(length: int, *, n_rows: int = 2) -> Tensor:
+    """Rows of documents of about 20 tokens, numbered from 0, so that the first has the number of what is empty."""
+    torch.manual_seed(length)
+    begins = torch.rand(n_rows, length) < 1 / 20
+    begins[:, 0] = False
+    return begins.cumsum(1)
+
+
+@either_way
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize("window", [1, 2, 3, 5, 11, 12])
+@pytest.mark.parametrize("length", [12, 13])
+@pytest.mark.usefixtures("small_blocks")
+def test_blocks_of_several_documents_are_the_dense_formula(
+    length: int, window: int, padded: bool, causal: bool
+) -> None:
+    documents = torch.tensor([[0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 0], [3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5, 5, 5]])
+    mask = Mask(causal=causal, window=window, documents=documents[:, :length])
+    mask = replace(mask, allowed=padding(torch.tensor([length, 4]), length).allowed) if padded else mask
+    assert (cut(mask.simplified(length), length, length) is None) == (window >= length - 1)
+    assert_the_same(inputs(length), mask)
+
+
+@either_way
+@pytest.mark.parametrize("few", [0, 10**9], ids=["formula", "fused"])
+@pytest.mark.parametrize("window", [0, 1, 16, 40])
+@pytest.mark.parametrize("length", [300, 320])
+def test_long_sequences_of_several_documents(
+    monkeypatch: pytest.MonkeyPatch, length: int, window: int, few: int, causal: bool
+) -> None:
+    monkeypatch.setattr(attention, "FEW", few)
+    mask = Mask(causal=causal, window=window, documents=documents_of(length))
+    assert cut(mask, length, length) is not None
+    assert_the_same(inputs(length), mask)
+
+
+@either_way
+@pytest.mark.parametrize("length", [20, 300], ids=["short", "long"])
+def test_several_documents_without_a_window(length: int, causal: bool) -> None:
+    mask = Mask(causal=causal, documents=documents_of(length))
+    assert cut(mask, length, length) is None
+    assert_the_same(inputs(length), mask)
+
+
+@either_way
+def test_one_row_of_documents_may_stand_for_all_rows(causal: bool) -> None:
+    assert_the_same(inputs(300), Mask(causal=causal, window=4, documents=documents_of(300, n_rows=1)))
+
+
+@either_way
+def test_no_document_reaches_into_another(causal: bool) -> None:
+    documents = documents_of(300)
+    tensors = inputs(300)
+    attended = attend(*tensors, Mask(causal=causal, window=16, documents=documents), scale=0.3)
+    chosen = int(documents[0].max()) // 2
+    inside = documents[0] == chosen
+    gradients = torch.autograd.grad(attended[0, :, inside].square().sum(), tensors)
+    for gradient in gradients:
+        assert bool(gradient[0, :, inside].any())
+        assert not gradient[0, :, ~inside].any()
+
+
 # -- when ---------------------------------------------------------------------------------------------------------------
 
 
@@ -141,10 +206,12 @@ def test_a_bias_is_computed_densely() -> None:
 
 
 @either_way
-def test_listening_changes_no_number(causal: bool) -> None:
+@pytest.mark.parametrize("several", [False, True], ids=["one document", "several documents"])
+def test_listening_changes_no_number(several: bool, causal: bool) -> None:
     torch.manual_seed(1)
     module, states = MultiHeadAttention(12, 3), torch.randn(2, 300, 12)
     mask = replace(padding(torch.tensor([300, 170]), 300), causal=causal, window=4)
+    mask = replace(mask, documents=documents_of(300)) if several else mask
     silent = module(states, states, mask)
     with recording(module, "weights") as record:
         heard = module(states, states, mask)
@@ -178,10 +245,15 @@ def largest_tensor(length: int, mask: Mask, *, d_value: int) -> int:
 
 
 @either_way
+@pytest.mark.parametrize("several", [False, True], ids=["one document", "several documents"])
 @pytest.mark.parametrize("d_value", [4, 6], ids=["fused", "no kernel fuses it"])
-def test_no_tensor_of_all_pairs_is_made(d_value: int, causal: bool) -> None:
+def test_no_tensor_of_all_pairs_is_made(d_value: int, several: bool, causal: bool) -> None:
     mask = Mask(causal=causal, window=16)
-    whole, half = (largest_tensor(length, mask, d_value=d_value) for length in (2048, 1024))
+    masks = {
+        length: replace(mask, documents=documents_of(length, n_rows=1) if several else None) for length in (2048, 1024)
+    }
+    whole, half = (largest_tensor(length, masks[length], d_value=d_value) for length in (2048, 1024))
     assert whole <= 2 * 2048 * (32 + 16 + 16)  # heads × positions × what a block reaches
     assert whole <= 2 * half + 1000
-    assert largest_tensor(2048, replace(mask, window=1000), d_value=d_value) >= 2048**2, "the dense way makes one"
+    dense_way = replace(masks[2048], window=1000)
+    assert largest_tensor(2048, dense_way, d_value=d_value) >= 2048**2, "the dense way makes one"

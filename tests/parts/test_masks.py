@@ -54,6 +54,40 @@ def test_prefix() -> None:
     assert torch.equal(mask[1, 0], causal(4, 4))
 
 
+DOCUMENTS = torch.tensor([[0, 0, 1, 1], [5, 5, 5, 5]])
+
+
+@pytest.mark.parametrize(
+    ("mask", "first", "second"),
+    [
+        (Mask(), "1100 1100 0011 0011", "1111 1111 1111 1111"),
+        (Mask(causal=True), "1000 1100 0010 0011", "1000 1100 1110 1111"),
+        (Mask(window=1), "1100 1100 0011 0011", "1100 1110 0111 0011"),
+        (Mask(causal=True, window=1), "1000 1100 0010 0011", "1000 1100 0110 0011"),
+        (padding(torch.tensor([4, 3]), 4), "1100 1100 0011 0011", "1110 1110 1110 1110"),
+    ],
+    ids=["alone", "causal", "window", "causal and window", "padding"],
+)
+def test_a_document_sees_itself_only(mask: Mask, first: str, second: str) -> None:
+    whole = replace(mask, documents=DOCUMENTS).tensor(4, 4, torch.device("cpu"))
+    assert whole is not None
+    assert whole.shape == (2, 1, 4, 4)
+    assert torch.equal(whole[:, 0], torch.stack([table(first), table(second)]))
+
+
+def test_documents_are_left_in_where_a_window_is_left_out() -> None:
+    assert Mask(window=3, documents=DOCUMENTS).simplified(4).documents is DOCUMENTS
+
+
+@pytest.mark.parametrize(("n_queries", "n_keys"), [(1, 4), (4, 5), (5, 5)])
+def test_documents_are_those_of_queries_and_keys_alike(n_queries: int, n_keys: int) -> None:
+    with pytest.raises(ValueError, match="documents are numbered") as caught:
+        Mask(documents=DOCUMENTS).tensor(n_queries, n_keys, torch.device("cpu"))
+    assert str(caught.value) == (
+        f"documents are numbered for 4 positions of one sequence, not for {n_queries} queries and {n_keys} keys"
+    )
+
+
 def test_padding_with_a_window() -> None:
     whole = replace(padding(torch.tensor([3]), 4), window=1).tensor(4, 4, torch.device("cpu"))
     assert whole is not None

@@ -20,7 +20,7 @@ class State(Protocol):
         ...
 
     def keep(self, sentences: Tensor) -> Self:
-        """Only these sentences go on, each with all its rows; `sentences` is (N',), ascending."""
+        """Only these sentences go on, in this order, each with all its rows; `sentences` is (N',)."""
         ...
 
     def join(self, other: Self) -> Self:

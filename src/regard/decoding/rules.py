@@ -86,14 +86,14 @@ class MinLength:
         return log_probs
 
 
-@dataclass(frozen=True)
 class Banned:
     """These tokens are never written."""
 
-    ids: tuple[int, ...]
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = torch.tensor(ids, dtype=torch.long)
 
     def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
-        return log_probs.index_fill_(1, torch.tensor(self.ids, dtype=torch.long, device=log_probs.device), -math.inf)
+        return log_probs.index_fill_(1, self.ids.to(log_probs.device), -math.inf)
 
 
 class BannedSequences:

@@ -80,10 +80,10 @@ def walk(
     read = first.behind()
     if width > 1:  # read once, and gone on from several times
         state, logits, read = state.reorder(rows // width), logits[rows // width], read[rows // width]
-    written = read[:, :0]  # (R, T)
+    written, owners = read[:, :0], rows // width  # (R, T), and the sentence of each row
     while True:
         log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-        log_probs = apply_rules(rules, log_probs, Step(logits, read, written, rows // width))
+        log_probs = apply_rules(rules, log_probs, Step(logits, read, written, owners))
         ids = choose(log_probs, written.shape[1], rows).unsqueeze(1)
         written = torch.cat((written, ids), dim=1)
 
@@ -97,8 +97,8 @@ def walk(
         if len(stay) < len(open_sentences):
             slots = torch.tensor(stay, device=rows.device)
             state = state.keep(slots)
-            ids, read, written, rows = (
-                kept.unflatten(0, (-1, width))[slots].flatten(0, 1) for kept in (ids, read, written, rows)
+            ids, read, written, rows, owners = (
+                kept.unflatten(0, (-1, width))[slots].flatten(0, 1) for kept in (ids, read, written, rows, owners)
             )
         open_sentences = [open_sentences[slot] for slot in stay]
         logits, state = decoder.step(state, ids)

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.parts import masks
 from regard.parts.attention import attend_for, split_heads
 from regard.parts.cache import DecoderState, GrowingPast, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import GatedFeedForward
 from regard.parts.initialisation import initialise
+from regard.parts.linear import Linear
 from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
 from regard.parts.positions import Rotation, positions_inside
@@ -61,10 +61,10 @@ class GroupedQueryAttention(nn.Module):
         super().__init__()
         d_head = config.d_model // config.n_heads
         self.n_heads, self.n_key_heads = config.n_heads, config.n_key_heads
-        self.query = nn.Linear(config.d_model, config.n_heads * d_head, bias=False)
-        self.key = nn.Linear(config.d_model, config.n_key_heads * d_head, bias=False)
-        self.value = nn.Linear(config.d_model, config.n_key_heads * d_head, bias=False)
-        self.output = nn.Linear(config.n_heads * d_head, config.d_model, bias=False)
+        self.query = Linear(config.d_model, config.n_heads * d_head, bias=False)
+        self.key = Linear(config.d_model, config.n_key_heads * d_head, bias=False)
+        self.value = Linear(config.d_model, config.n_key_heads * d_head, bias=False)
+        self.output = Linear(config.n_heads * d_head, config.d_model, bias=False)
         self.scale = d_head**-0.5
 
     def keys_values(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
@@ -133,10 +133,10 @@ class Llama(nn.Module):
 
     def states(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
         """The last states (B, T, D), before the output layer."""
-        mask = Mask(causal=True, window=self._window)
+        mask = Mask(causal=True, window=self._window, documents=documents)
         positions = torch.arange(ids.shape[1], device=ids.device)
         if documents is not None:
-            mask, positions = masks.apart(documents, mask), positions_inside(documents)
+            positions = positions_inside(documents)
         x, rotation = self.embedding(ids, positions), self._rotation(positions)
         for block in self.decoder:
             x = block(x, mask, rotation)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.parts.linear import Linear
 from regard.parts.local_attention import cut
 from regard.parts.masks import Mask
 from regard.parts.positions import Rotation
@@ -19,8 +20,10 @@ from regard.parts.taps import listened, tap
 
 # Up to so many keys the formula is faster on a CPU than the fused kernel, forward and backward (benchmarks/attention.py).
 SHORT = 128
-# Up to so many numbers in the queries (a few sentences being decoded) the fused kernel is faster again: it is one call.
+# Up to so many numbers in the queries (a few sentences) the fused kernel is faster again: it is one call.
 FEW = 2**12
+# With one query a row, as while decoding, so few are fewer, and the number of keys does not matter.
+FEW_SINGLE = 2**10
 
 
 def attention_scores(query: Tensor, key: Tensor, *, scale: float) -> Tensor:
@@ -32,7 +35,8 @@ def attention_weights(scores: Tensor, allowed: Tensor | None) -> Tensor:
     """Softmax over the keys that may be attended to; (…, T, S) to the same, zeros in a row without any."""
     if allowed is None:
         return scores.softmax(-1)
-    if allowed.any(-1).all():
+    # Only on a CPU: elsewhere the answer would have to be waited for, at every step of a decoder.
+    if allowed.device.type == "cpu" and allowed.any(-1).all():
         # A sum, and not masked_fill, since its backward pass costs nothing.
         return (scores + torch.zeros_like(allowed, dtype=scores.dtype).masked_fill_(~allowed, -math.inf)).softmax(-1)
     # A row of only -inf becomes NaN: masked_fill keeps it out of the weights, and out of the gradients on the way back.
@@ -47,20 +51,27 @@ def attend(
     mask = mask.simplified(n_keys)
     blocks = cut(mask, n_queries, n_keys) if bias is None else None
     if blocks is not None:
-        near = Mask(blocks.allowed(mask.allowed, len(key), key.device))
+        near = Mask(blocks.allowed(mask, len(key), key.device))
         heads = attend(blocks.queries(query), blocks.keys(key), blocks.keys(value), near, scale=scale)
         return blocks.joined(heads)
-    if query.device.type == "cpu" and n_keys <= SHORT and query.numel() > FEW:
+    if formula_is_faster(query, n_keys):
         scores = attention_scores(query, key, scale=scale)
         scores = scores if bias is None else scores + bias
         return attention_weights(scores, mask.tensor(n_queries, n_keys, query.device)) @ value
-    everywhere = mask.allowed is None and mask.window is None and bias is None
+    everywhere = mask.allowed is None and mask.window is None and mask.documents is None and bias is None
     if mask.causal and everywhere and n_queries == n_keys:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     allowed = mask.tensor(n_queries, n_keys, query.device)
     if bias is not None:
         allowed = bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, scale=scale)
+
+
+def formula_is_faster(query: Tensor, n_keys: int) -> bool:
+    """Return whether the formula is faster than the fused kernel for queries (B, H, T, K)."""
+    if query.device.type != "cpu":
+        return False
+    return query.numel() > FEW_SINGLE if query.shape[-2] == 1 else n_keys <= SHORT and query.numel() > FEW
 
 
 def attend_for(
@@ -106,10 +117,10 @@ class MultiHeadAttention(nn.Module):
         self.n_heads = n_heads
         d_head = d_head or d_model // n_heads
         d_value = d_value or d_head
-        self.query = nn.Linear(d_model, n_heads * d_head)
-        self.key = nn.Linear(d_model, n_heads * d_head)
-        self.value = nn.Linear(d_model, n_heads * d_value)
-        self.output = nn.Linear(n_heads * d_value, d_model)
+        self.query = Linear(d_model, n_heads * d_head)
+        self.key = Linear(d_model, n_heads * d_head)
+        self.value = Linear(d_model, n_heads * d_value)
+        self.output = Linear(n_heads * d_value, d_model)
         self.scale = d_head**-0.5 if scaled else 1.0
 
     def forward(

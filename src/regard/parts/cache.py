@@ -5,14 +5,16 @@ a beam that reorders its rows leaves it untouched. A state is never changed in p
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from regard.parts.masks import EVERYTHING, Mask
+from regard.parts.slots import Slots
 
-KeyValues = tuple[Tensor, Tensor]  # (rows, H, slots, K) each
+KeyValues = tuple[Tensor, Tensor]  # (N, H, S, K) each
 
 
 @dataclass(frozen=True)
@@ -26,20 +28,23 @@ class DecoderState:
     slots: (R, L) which position each slot holds, -1 for none; None while slot j holds position first + j in every row.
     memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder alone.
     memory_mask: which keys of the memory are real.
+    prepared: what the model has laid out for a search, if anything; all rows share it.
     """
 
     lengths: Tensor
     n_sentences: int
-    past: tuple[KeyValues, ...] = ()
+    past: tuple[Slots, ...] = ()
     first: int = 0
     slots: Tensor | None = None
     memory: tuple[KeyValues, ...] = ()
     memory_mask: Mask = EVERYTHING
+    prepared: Any = None
 
     @classmethod
-    def empty(cls, n_sentences: int, device: torch.device) -> "DecoderState":
+    def empty(cls, n_sentences: int, device: torch.device, *, prepared: Any = None) -> "DecoderState":
         """The state of a decoder alone that has read nothing, a row a sentence."""
-        return cls(lengths=torch.zeros(n_sentences, dtype=torch.long, device=device), n_sentences=n_sentences)
+        lengths = torch.zeros(n_sentences, dtype=torch.long, device=device)
+        return cls(lengths=lengths, n_sentences=n_sentences, prepared=prepared)
 
     @property
     def n_rows(self) -> int:
@@ -47,24 +52,22 @@ class DecoderState:
 
     @property
     def n_slots(self) -> int:
-        return self.past[0][0].shape[2] if self.past else 0
+        return len(self.past[0]) if self.past else 0
 
     def reorder(self, parents: Tensor) -> "DecoderState":
         """Let row r go on from row parents[r] of the same sentence; the number of rows a sentence may change."""
         return replace(
             self,
             lengths=self.lengths[parents],
-            past=tuple((key.index_select(0, parents), value.index_select(0, parents)) for key, value in self.past),
+            past=tuple(layer.rows(parents) for layer in self.past),
             slots=None if self.slots is None else self.slots[parents],
         )
 
     def keep(self, sentences: Tensor) -> "DecoderState":
         """Go on with these sentences only, in this order."""
-        width = self.n_rows // self.n_sentences
-        rows = (sentences[:, None] * width + torch.arange(width, device=sentences.device)).flatten()
         allowed = self.memory_mask.allowed
         return replace(
-            self.reorder(rows),
+            self.reorder(rows_of(sentences, self.n_rows // self.n_sentences)),
             n_sentences=len(sentences),
             memory=tuple((key[sentences], value[sentences]) for key, value in self.memory),
             memory_mask=self.memory_mask if allowed is None else Mask(allowed[sentences]),
@@ -72,14 +75,19 @@ class DecoderState:
 
     def join(self, other: "DecoderState") -> "DecoderState":
         """Append the other's sentences, which may be of other lengths and have read less or more."""
+        return self._packed()._join(other._packed())
+
+    def _join(self, other: "DecoderState") -> "DecoderState":
         n_slots = max(self.n_slots, other.n_slots)
         n_keys = max(_n_keys(self), _n_keys(other))
         slots = torch.cat([_pad_slots(self, n_slots), _pad_slots(other, n_slots)])
         allowed = [_pad_allowed(state, n_keys) for state in (self, other)] if self.memory else None
-        return DecoderState(
+        return replace(
+            self,
             lengths=torch.cat([self.lengths, other.lengths]),
             n_sentences=self.n_sentences + other.n_sentences,
-            past=_join(_past(self, other), _past(other, self), n_slots),
+            past=_join_past(self, other, n_slots),
+            first=0,
             slots=slots,
             memory=_join(self.memory, other.memory, n_keys),
             memory_mask=EVERYTHING if allowed is None else Mask(torch.cat(allowed)),
@@ -118,33 +126,46 @@ class DecoderState:
             return self
         n_gone = self.n_slots - window
         if self.slots is None:
-            past = tuple((_behind(key, n_gone), _behind(value, n_gone)) for key, value in self.past)
-            return replace(self, first=self.first + n_gone, past=past)
-        # No row reaches more than `window` slots: its own are sorted to the end, in their order.
-        reached = self.slots >= (self.lengths[:, None] - window).clamp(min=0)
-        kept = reached.int().argsort(dim=1, stable=True)[:, n_gone:]
-        past = tuple((_chosen(key, kept), _chosen(value, kept)) for key, value in self.past)
-        return replace(self, past=past, slots=self.slots.where(reached, -1).gather(1, kept))
+            return replace(self, first=self.first + n_gone, past=tuple(layer.without(n_gone) for layer in self.past))
+        return self._keep_slots(self.slots >= (self.lengths[:, None] - window).clamp(min=0), window)
+
+    def _packed(self) -> "DecoderState":
+        """Let go of as many slots as are empty in the fullest row; those who wait for others have many."""
+        if self.slots is None:
+            return self
+        held = self.slots >= 0
+        n_kept = int(held.sum(1).max())
+        return self if n_kept == self.n_slots else self._keep_slots(held, n_kept)
+
+    def _keep_slots(self, chosen: Tensor, n_kept: int) -> "DecoderState":
+        """Go on with the slots (R, L) that are chosen, at most `n_kept` in a row: they move to the end, in their order."""
+        assert self.slots is not None
+        kept = chosen.int().argsort(dim=1, stable=True)[:, self.n_slots - n_kept :]
+        past = tuple(layer.each(kept) for layer in self.past)
+        return replace(self, past=past, slots=self.slots.where(chosen, -1).gather(1, kept))
 
 
 class GrowingPast:
     """The past while a step is under way: the layers come one after the other, and each appends its new positions."""
 
-    def __init__(self, past: tuple[KeyValues, ...]) -> None:
+    def __init__(self, past: tuple[Slots, ...]) -> None:
         self._past = past
-        self._grown: list[KeyValues] = []
+        self._grown: list[Slots] = []
 
     def extend(self, key: Tensor, value: Tensor) -> KeyValues:
         """Append new keys and values to those of the next layer, and return them all."""
-        if self._past:
-            past_key, past_value = self._past[len(self._grown)]
-            key, value = torch.cat([past_key, key], dim=2), torch.cat([past_value, value], dim=2)
-        self._grown.append((key, value))
-        return key, value
+        grown = self._past[len(self._grown)].append(key, value) if self._past else Slots.of(key, value)
+        self._grown.append(grown)
+        return grown.key, grown.value
 
-    def grown(self) -> tuple[KeyValues, ...]:
+    def grown(self) -> tuple[Slots, ...]:
         """Return the past of the next step, when every layer has had its turn."""
         return tuple(self._grown)
+
+
+def rows_of(sentences: Tensor, width: int) -> Tensor:
+    """The rows of these sentences, `width` each."""
+    return (sentences[:, None] * width + torch.arange(width, device=sentences.device)).flatten()
 
 
 def last_real(x: Tensor, counts: Tensor | None) -> Tensor:
@@ -164,18 +185,6 @@ def _pad_slots(state: DecoderState, n_slots: int) -> Tensor:
     return F.pad(slots, (0, n_slots - slots.shape[1]), value=-1)
 
 
-def _behind(x: Tensor, n_gone: int) -> Tensor:
-    """(R, H, L, K) to (R, H, L - n_gone, K), without the first slots."""
-    kept = x[:, :, n_gone:]
-    # A view holds on to what it does not show: one slot more is nothing, a long prompt is much.
-    return kept.clone() if n_gone > kept.shape[2] else kept
-
-
-def _chosen(x: Tensor, slots: Tensor) -> Tensor:
-    """(R, H, L, K) and (R, M) to (R, H, M, K): of each row these slots."""
-    return x.gather(2, slots[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
-
-
 def _pad_allowed(state: DecoderState, n_keys: int) -> Tensor:
     allowed = state.memory_mask.allowed
     if allowed is None:
@@ -183,15 +192,20 @@ def _pad_allowed(state: DecoderState, n_keys: int) -> Tensor:
     return F.pad(allowed, (0, n_keys - allowed.shape[3]), value=False)
 
 
-def _past(state: DecoderState, other: DecoderState) -> tuple[KeyValues, ...]:
-    """Return the state's caches; if it has read nothing yet, caches of no slots, shaped like the other's."""
+def _join_past(state: DecoderState, other: DecoderState, n_slots: int) -> tuple[Slots, ...]:
+    joined = _join(_key_values(state, other), _key_values(other, state), n_slots)
+    return tuple(Slots.of(key, value) for key, value in joined)
+
+
+def _key_values(state: DecoderState, other: DecoderState) -> tuple[KeyValues, ...]:
+    """Return the state's keys and values; if it has read nothing yet, some of no slots, shaped like the other's."""
     if state.past:
-        return state.past
+        return tuple((layer.key, layer.value) for layer in state.past)
 
     def empty(like: Tensor) -> Tensor:
         return like.new_empty(state.n_rows, like.shape[1], 0, like.shape[3])
 
-    return tuple((empty(key), empty(value)) for key, value in other.past)
+    return tuple((empty(layer.key), empty(layer.value)) for layer in other.past)
 
 
 def _join(first: tuple[KeyValues, ...], second: tuple[KeyValues, ...], length: int) -> tuple[KeyValues, ...]:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.parts.activations import find_activation
 from regard.parts.dropout import Dropout
+from regard.parts.linear import Linear
 from regard.parts.taps import tap
 
 
@@ -16,8 +17,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float) -> None:
         super().__init__()
-        self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model)
+        self.up = Linear(d_model, d_ff)
+        self.down = Linear(d_ff, d_model)
         self.activation = find_activation(activation)
         self.dropout = Dropout(dropout)
 
@@ -32,9 +33,9 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float) -> None:
         super().__init__()
-        self.gate = nn.Linear(d_model, d_ff, bias=False)
-        self.up = nn.Linear(d_model, d_ff, bias=False)
-        self.down = nn.Linear(d_ff, d_model, bias=False)
+        self.gate = Linear(d_model, d_ff, bias=False)
+        self.up = Linear(d_model, d_ff, bias=False)
+        self.down = Linear(d_ff, d_model, bias=False)
         self.activation = find_activation(activation)
         self.dropout = Dropout(dropout)
 

@@ -56,13 +56,18 @@ class Blocks:
         previous, own, following = cut[:, :-2, self.size - self.before :], cut[:, 1:-1], cut[:, 2:, : self.after]
         return _rows(torch.cat([previous, own, following], dim=2))
 
-    def allowed(self, keys: Tensor | None, n_rows: int, device: torch.device) -> Tensor:
-        """Return (B * blocks, 1, size, n_keys), from which `keys` (B, 1, 1, T) are real: who may attend to whom."""
+    def allowed(self, mask: Mask, n_rows: int, device: torch.device) -> Tensor:
+        """Return (B * blocks, 1, size, n_keys), of a mask that was cut: who may attend to which of the keys in reach."""
+        keys = mask.allowed
         if keys is None:
             keys = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
         real = self.keys(keys.expand(n_rows, 1, 1, self.length).mT).mT  # (B * blocks, 1, 1, n_keys); False outside
         band = torch.ones(self.size, self.n_keys, dtype=torch.bool, device=device)
-        return real & band.tril(self.before + self.after).triu()
+        near = real & band.tril(self.before + self.after).triu()
+        if mask.documents is None:
+            return near
+        documents = mask.documents.expand(n_rows, self.length)[:, None, :, None]  # (B, 1, T, 1)
+        return near & (self.queries(documents) == self.keys(documents).mT)
 
     def joined(self, x: Tensor) -> Tensor:
         """(B * blocks, H, size, V) to (B, H, T, V)."""

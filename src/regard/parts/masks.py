@@ -1,7 +1,8 @@
 """Who may attend to whom. Boolean, True = may attend, everywhere; the only file that decides.
 
-A mask broadcasts to (B, H, T, S). It is kept in three parts, because attention can use two of them without a tensor: the
-fused kernel knows the causal triangle by itself, and within a window most scores need not be computed at all.
+A mask broadcasts to (B, H, T, S). It is kept in four parts, because attention can use three of them without a tensor of
+all pairs: the fused kernel knows the causal triangle by itself, and within a window most scores need not be computed at all,
+nor most documents compared.
 """
 
 from dataclasses import dataclass, replace
@@ -18,11 +19,13 @@ class Mask:
     allowed: only where this is True.
     causal: nothing later than itself.
     window: nothing further away than that (restricted self-attention).
+    documents: (B, T), the number of the document that each position belongs to; nothing of another one.
     """
 
     allowed: Tensor | None = None
     causal: bool = False
     window: int | None = None
+    documents: Tensor | None = None
 
     def simplified(self, n_keys: int) -> "Mask":
         """Return what is the same for so many keys, without a window that hides none of them."""
@@ -39,6 +42,8 @@ class Mask:
         radius = self.simplified(n_keys).window
         if radius is not None:
             parts.append(window(n_queries, n_keys, radius, device=device))
+        if self.documents is not None:
+            parts.append(same_document(self.documents, n_queries, n_keys))
         return reduce(torch.logical_and, parts) if parts else None
 
 
@@ -68,6 +73,12 @@ def prefix(lengths: Tensor, n_keys: int) -> Tensor:
     return causal(n_keys, n_keys, device=lengths.device) | inside
 
 
-def apart(documents: Tensor, mask: Mask) -> Mask:
-    """Narrow a mask without `allowed`: (B, T) of document numbers, of which each sees itself only."""
-    return replace(mask, allowed=(documents[:, :, None] == documents[:, None, :])[:, None])
+def same_document(documents: Tensor, n_queries: int, n_keys: int) -> Tensor:
+    """Return (B, 1, T, T) from the numbers (B, T) of a sequence that attends to itself: each document sees itself only."""
+    n_positions = documents.shape[1]
+    if not n_positions == n_queries == n_keys:
+        raise ValueError(
+            f"documents are numbered for {n_positions} positions of one sequence, "
+            f"not for {n_queries} queries and {n_keys} keys"
+        )
+    return (documents[:, :, None] == documents[:, None, :])[:, None]

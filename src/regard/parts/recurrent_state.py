@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.parts.cache import rows_of
 from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.recurrent import CellState
 
@@ -45,11 +46,9 @@ class RecurrentState:
 
     def keep(self, sentences: Tensor) -> "RecurrentState":
         """Go on with these sentences only, in this order."""
-        width = self.n_rows // self.n_sentences
-        rows = (sentences[:, None] * width + torch.arange(width, device=sentences.device)).flatten()
         allowed = self.memory_mask.allowed
         return replace(
-            self.reorder(rows),
+            self.reorder(rows_of(sentences, self.n_rows // self.n_sentences)),
             n_sentences=len(sentences),
             memory=None if self.memory is None else (self.memory[0][sentences], self.memory[1][sentences]),
             memory_mask=self.memory_mask if allowed is None else Mask(allowed[sentences]),

@@ -50,6 +50,11 @@ def listened(module: nn.Module, *names: str) -> bool:
     return bool(listeners) and any(one.name(module, name) is not None for one in listeners for name in names)
 
 
+def anybody_listens() -> bool:
+    """Return whether there is any listener, to whatever."""
+    return bool(_listeners.get())
+
+
 @contextlib.contextmanager
 def listening(model: nn.Module, patterns: str | Sequence[str], listen: Listen) -> Iterator[None]:
     """Call `listen(name, tensor)` at every tap whose public name matches a pattern (`encoder.*.weights`) in the block."""
