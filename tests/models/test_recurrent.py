@@ -1,6 +1,8 @@
 """The recurrent encoder and decoder: what must hold for every cell, score and depth."""
 
+import itertools
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from regard.decoding.beam import search as beam_search
 from regard.decoding.greedy import greedy
 from regard.decoding.result import Hypothesis
 from regard.errors import ConfigError, UsageError
-from regard.models.recurrent import Recurrent, RecurrentConfig
+from regard.models.recurrent import CHOICES, Recurrent, RecurrentConfig
 from regard.parts.dropout import seeded
+from regard.parts.masks import padding
 from regard.parts.recurrent_state import RecurrentState
 from regard.parts.taps import listening, recording
 
@@ -27,16 +30,23 @@ LENGTHS = torch.tensor([6, 3, 5])
 TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
 
 ONE_WAY: dict[str, Any] = {"bidirectional": False}
+FUNCTIONS = {
+    kind: dict.fromkeys(("query_function", "key_function", "value_function"), kind) for kind in ("linear", "sigmoid")
+}
 VARIANTS: dict[str, dict[str, Any]] = {
     "bottleneck": {"attention": "none", **ONE_WAY},
     "bottleneck, both directions": {"attention": "none", "cell": "lstm"},
     "bottleneck, one layer": {"attention": "none", "n_layers": 1, "cell": "elman", **ONE_WAY},
     "dot": {"attention": "dot", **ONE_WAY},
-    "dot, linear": {"attention": "dot", "transform": "linear"},
+    "dot, linear keys": {"attention": "dot", "key_function": "linear"},
+    "dot, all linear": {"attention": "dot", **FUNCTIONS["linear"]},
     "bilinear, lstm": {"attention": "bilinear", "cell": "lstm"},
     "bilinear, elman": {"attention": "bilinear", "cell": "elman", "tied": "none"},
+    "bilinear, elman with relu": {"attention": "bilinear", "cell": "elman-relu"},
+    "bilinear, elman with sigmoid": {"attention": "bilinear", "cell": "elman-sigmoid"},
+    "bilinear, linear queries, narrow values": {"query_function": "linear", "value_function": "sigmoid"},
     "additive": {"attention": "additive", "tied": "target"},
-    "additive, sigmoid": {"attention": "additive", "transform": "sigmoid", "cell": "lstm", **ONE_WAY},
+    "additive, sigmoid": {"attention": "additive", **FUNCTIONS["sigmoid"], "cell": "lstm", **ONE_WAY},
     "one layer": {"n_layers": 1},
     "three layers": {"n_layers": 3, "cell": "lstm"},
 }
@@ -78,6 +88,24 @@ def test_attention_joins_the_next_input_the_layer_above_and_the_prediction() -> 
         predicted = torch.tanh(decoder.prediction(torch.cat([top, context])))
         logits.append(model.output.weight @ predicted)
     assert_close(model(source, length, TARGET[:1])[0], torch.stack(logits))
+
+
+@pytest.mark.parametrize("functions", list(itertools.permutations(["identity", "linear", "sigmoid"])), ids="-".join)
+@torch.no_grad()
+def test_queries_keys_and_values_are_functions_of_their_own(functions: tuple[str, str, str]) -> None:
+    settings = dict(zip(("query_function", "key_function", "value_function"), functions, strict=True))
+    attention = make(attention="additive", **settings).decoder.attention
+    assert attention is not None
+    states = torch.randn(3, 4, 20)
+    for given, function, x in zip(
+        functions, (attention.query, attention.key, attention.value), (states[..., :10], states, states), strict=True
+    ):
+        if given == "identity":
+            assert function(x) is x
+        else:
+            weight, bias = function.parameters()
+            total = x @ weight.T + bias
+            assert_close(function(x), total if given == "linear" else 1 / (1 + (-total).exp()))
 
 
 @torch.no_grad()
@@ -208,6 +236,18 @@ def test_gradients_are_finite_and_reach_every_parameter(choices: dict[str, Any])
         # The same for every key of a query: softmax does not feel it.
         if not (name.endswith("attention.key.bias") and choices.get("attention") == "dot"):
             assert bool(parameter.grad.any()), name
+
+
+@every_variant
+def test_a_step_never_waits_for_a_device(choices: dict[str, Any]) -> None:
+    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
+    model = make(**choices).to("meta")
+    states = torch.empty(3, 6, model.config.d_memory, device="meta")
+    first = tuple(cell.first_state(3) for cell in model.decoder.cells)
+    state = model.decoder.start(states, first, padding(LENGTHS.to("meta"), 6))
+    for counts in (None, torch.tensor([3, 1, 2]).to("meta")):
+        logits, state = model.step(state, TARGET[:, :3].to("meta"), counts)
+        assert logits.shape == (3, V)
 
 
 # -- search -------------------------------------------------------------------------------------------------------------
@@ -406,15 +446,13 @@ def test_parameters_are_named_by_their_role() -> None:
         ),
         ({"cell": "lstn"}, "model.cell cannot be 'lstn'.\nDid you mean lstm?"),
         ({"attention": "aditive"}, "model.attention cannot be 'aditive'.\nDid you mean additive?"),
-        ({"transform": "linaer"}, "model.transform cannot be 'linaer'.\nDid you mean linear?"),
+        ({"cell": "elman-sigmod"}, "model.cell cannot be 'elman-sigmod'.\nDid you mean elman-sigmoid?"),
+        ({"query_function": "linaer"}, "model.query_function cannot be 'linaer'.\nDid you mean linear?"),
+        ({"key_function": "sigmod"}, "model.key_function cannot be 'sigmod'.\nDid you mean sigmoid?"),
+        ({"value_function": "id"}, "model.value_function cannot be 'id'.\nThere is: identity, linear, sigmoid."),
         ({"n_layers": 0}, "model.n_layers is at least 1, not 0.\nCorrect model.n_layers."),
         ({"d_state": -1}, "model.d_state is at least 1, not -1.\nCorrect model.d_state."),
         ({"dropout": 1.0}, "A dropout rate lies from 0 to below 1, not at 1.0.\nCorrect the model's dropout."),
-        (
-            {"attention": "dot", "d_state": 8},
-            "The dot product needs queries and keys of one width, not 8 and 16.\n"
-            "Use model.attention = bilinear or additive, or model.transform = linear or sigmoid.",
-        ),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
@@ -422,6 +460,27 @@ def test_a_config_that_cannot_be(choices: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Recurrent(RecurrentConfig(**{"source_vocab": V, "target_vocab": V, **choices}))
     assert str(caught.value) == text
+
+
+def test_a_dot_product_of_two_widths_is_refused_before_a_model_is_built() -> None:
+    choices: dict[str, Any] = {"source_vocab": V, "target_vocab": V, "attention": "dot", "d_state": 8}
+    with pytest.raises(ConfigError) as caught:
+        RecurrentConfig(**choices, query_function="linear", value_function="linear")
+    assert str(caught.value) == (
+        "model.attention = dot needs queries and keys of one width, not 8 and 16.\n"
+        "Use model.key_function = linear or sigmoid, model.attention = bilinear or additive, or model.bidirectional = false."
+    )
+    for remedy in ({"key_function": "linear"}, {"key_function": "sigmoid"}, {"attention": "additive"}, ONE_WAY):
+        RecurrentConfig(**{**choices, **remedy})
+
+
+def test_the_choices_are_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
+    section = text.split("## [model]")[1].split("\n## ")[0]
+    rows = re.findall(r'^\| `(\w+)` \| `"(.*?)"` \| (.*) \|$', section, flags=re.MULTILINE)
+    documented = {name: (default, sorted(re.findall(r"`(.*?)`", about))) for name, default, about in rows}
+    config = RecurrentConfig(source_vocab=V, target_vocab=V)
+    assert documented == {name: (getattr(config, name), sorted(choices)) for name, choices in CHOICES.items()}
 
 
 # -- from files to translations -----------------------------------------------------------------------------------------

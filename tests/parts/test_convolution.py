@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.parts.convolution import Convolution
@@ -69,6 +69,50 @@ def test_causal_does_not_see_the_future() -> None:
 @either_way
 def test_a_sequence_may_be_shorter_than_the_width(causal: bool) -> None:
     assert make(7, causal=causal)(torch.randn(2, 1, D)).shape == (2, 1, D)
+
+
+LENGTHS = torch.tensor([9, 4, 1, 0])
+
+
+def stack(width: int, *, causal: bool) -> list[Convolution]:
+    """Three layers, whose biases would give padding a value."""
+    layers = [make(width, causal=causal) for _ in range(3)]
+    for number, layer in enumerate(layers):
+        torch.manual_seed(number)
+        nn.init.normal_(layer.features.weight, std=0.3)
+        nn.init.normal_(layer.features.bias)
+    return layers
+
+
+def read(layers: list[Convolution], x: Tensor, lengths: Tensor | None) -> Tensor:
+    """The layers on top of each other; between them something that leaves no zero."""
+    for number, layer in enumerate(layers):
+        x = layer(x if number == 0 else x.tanh() + 1, lengths)
+    return x
+
+
+@either_way
+@pytest.mark.parametrize("padding", [0.0, 7.0, float("nan")])
+@pytest.mark.parametrize("n_layers", [1, 3])
+@pytest.mark.parametrize("width", [2, 3, 5])
+def test_padded_equals_alone(width: int, n_layers: int, padding: float, causal: bool) -> None:
+    layers = stack(width, causal=causal)[:n_layers]
+    x = torch.randn(4, 9, D).masked_fill((torch.arange(9) >= LENGTHS[:, None])[..., None], padding).requires_grad_()
+    out = read(layers, x, LENGTHS)
+    [gradient] = torch.autograd.grad(out.square().sum(), x)
+    for row, length in enumerate(LENGTHS.tolist()):
+        alone = read(layers, x[row : row + 1, :length], None)
+        torch.testing.assert_close(out[row, :length], alone[0], atol=1e-5, rtol=0)
+        assert not out[row, length:].any(), "zeros, as a recurrent layer has there"
+        assert not gradient[row, length:].any()
+        assert bool(gradient[row, :length].all())
+
+
+def test_without_lengths_padding_reaches_into_a_stack() -> None:
+    layers = stack(3, causal=False)
+    x = torch.randn(1, 9, D)
+    x[:, 4:] = 0
+    assert not torch.allclose(read(layers, x, None)[:, :4], read(layers, x[:, :4], None), atol=1e-2)
 
 
 def test_its_first_weights_and_its_tap_have_names() -> None:

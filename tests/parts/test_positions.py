@@ -56,6 +56,13 @@ def test_positions_beyond_the_ready_table_are_computed() -> None:
     assert torch.equal(module(torch.arange(4)), sinusoids(torch.arange(4), 6))
 
 
+@pytest.mark.parametrize("shape", [(9,), (2, 9)])
+def test_sinusoids_never_wait_for_a_device(shape: tuple[int, ...]) -> None:
+    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
+    positions = torch.zeros(shape, dtype=torch.long, device="meta")
+    assert Sinusoidal(6, n_ready=4).to("meta")(positions).shape == (*shape, 6)
+
+
 def test_sinusoids_are_not_saved_with_the_weights() -> None:
     assert not Sinusoidal(6).state_dict()
 

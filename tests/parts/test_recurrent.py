@@ -1,6 +1,8 @@
 """Recurrent cells: torch's own as witnesses, the formula and the kernel as one, and padding that changes nothing."""
 
 import itertools
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,12 +12,17 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.parts.dropout import seeded
 from regard.parts.initialisation import initialise
-from regard.parts.recurrent import CELLS, GRU, LSTM, Cell, CellState, Elman, RecurrentEncoder, RecurrentLayer, make_cell
+from regard.parts.recurrent import CELLS, GRU, LSTM, Cell, CellState, RecurrentEncoder, RecurrentLayer, make_cell
 from regard.parts.taps import listening, recording
 
 F, D = 5, 4
 LENGTHS = torch.tensor([3, 7, 1])
-TORCH: dict[str, Any] = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+TORCH: dict[str, Any] = {
+    "elman": nn.RNN,
+    "elman-relu": partial(nn.RNN, nonlinearity="relu"),
+    "lstm": nn.LSTM,
+    "gru": nn.GRU,
+}
 every_cell = pytest.mark.parametrize("kind", list(CELLS))
 both_ways = pytest.mark.parametrize("bidirectional", [False, True], ids=["forwards", "both"])
 
@@ -71,7 +78,7 @@ def final_states(ours: tuple[CellState, ...], tensor: int) -> Tensor:
 
 @both_ways
 @pytest.mark.parametrize("n_layers", [1, 3])
-@every_cell
+@pytest.mark.parametrize("kind", list(TORCH))
 def test_it_equals_torchs(kind: str, n_layers: int, bidirectional: bool) -> None:
     ours = encoder(kind, n_layers=n_layers, bidirectional=bidirectional)
     x = vectors()
@@ -98,25 +105,38 @@ def test_a_step_is_the_formula(kind: str) -> None:
     assert len(state) == (2 if kind == "lstm" else 1)
 
 
-def test_elman_by_hand() -> None:
+@pytest.mark.parametrize(
+    ("kind", "activation"),
+    [
+        ("elman", lambda z: (z.exp() - (-z).exp()) / (z.exp() + (-z).exp())),
+        ("elman-relu", lambda z: torch.where(z > 0, z, 0.0)),
+        ("elman-sigmoid", lambda z: 1 / (1 + (-z).exp())),
+    ],
+)
+def test_elman_by_hand(kind: str, activation: Callable[[Tensor], Tensor]) -> None:
     """a = σ(W[a; x] + b), with the two halves of W side by side."""
-    cell = Elman(F, D)
+    cell = make_cell(kind, F, D)
     random_weights(cell)
     whole = torch.cat([cell.state_weight, cell.input_weight], dim=1)
-    a = torch.zeros(D)
+    a, states = torch.zeros(D), []
     for x in vectors()[0]:
-        a = torch.tanh(whole @ torch.cat([a, x]) + cell.bias)
-    assert_close(cell.read(vectors(), cell.first_state(3))[0, -1], a)
+        a = activation(whole @ torch.cat([a, x]) + cell.bias)
+        states.append(a)
+    assert_close(cell.read(vectors(), cell.first_state(3))[0], torch.stack(states), atol=1e-5)
 
 
-def test_elman_with_relu() -> None:
-    cell = Elman(F, D, activation="relu")
+@pytest.mark.parametrize("kind", ["elman", "elman-relu", "elman-sigmoid"])
+def test_gradients_of_a_kernel_are_those_of_the_formula(kind: str) -> None:
+    """Of the weights too: those of the logistic function are made of the kernel's."""
+    cell = make_cell(kind, F, D)
     random_weights(cell)
-    theirs = nn.RNN(F, D, nonlinearity="relu", batch_first=True)
-    copy_cell(cell, theirs, "l0")
-    assert_close(cell.read(vectors(), cell.first_state(3)), theirs(vectors())[0], atol=1e-5)
-    (after,) = cell.step(cell.project(vectors()[:, 0]), cell.first_state(3))
-    assert_close(after, theirs(vectors()[:, :1])[0][:, 0])
+    first = torch.rand(3, D, requires_grad=True)
+    wanted = [first, *cell.parameters()]
+    by_kernel = torch.autograd.grad(cell.read(vectors(), (first,)).square().sum(), wanted)
+    with recording(cell, "sum"):
+        by_formula = torch.autograd.grad(cell.read(vectors(), (first,)).square().sum(), wanted)
+    for one, other in zip(by_kernel, by_formula, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 def test_reading_may_begin_in_any_state() -> None:
@@ -197,6 +217,7 @@ def test_the_formula_equals_the_kernel(kind: str, bidirectional: bool) -> None:
     ("kind", "expected"),
     [
         ("elman", ["sum", "state"]),
+        ("elman-sigmoid", ["sum", "state"]),
         ("lstm", ["input_gate", "forget_gate", "candidate", "output_gate", "cell", "state"]),
         ("gru", ["reset_gate", "update_gate", "candidate", "state"]),
     ],
@@ -223,9 +244,10 @@ def test_a_gate_that_is_shut_forgets() -> None:
     assert float((cell - layer(vectors())[1][1]).detach().abs().max()) > 0.01
 
 
-def test_without_a_listener_there_is_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = encoder("gru", bidirectional=True)
-    monkeypatch.setattr(GRU, "step", None)
+@every_cell
+def test_without_a_listener_there_is_no_loop(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    ours = encoder(kind, bidirectional=True)
+    monkeypatch.setattr(CELLS[kind], "step", None)
     with recording(ours, "layers.0.states") as record:
         states, _ = ours(vectors(), LENGTHS)
     assert torch.equal(record["layers.0.states"], states)
@@ -284,13 +306,11 @@ def test_where_the_gates_lie() -> None:
     assert GRU(F, D).rows("reset_gate") == slice(0, 4)
 
 
-def test_no_such_cell_or_activation() -> None:
+@pytest.mark.parametrize(("name", "near"), [("lstn", "lstm"), ("elman-sigmod", "elman-sigmoid")])
+def test_no_such_cell(name: str, near: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        make_cell("lstn", F, D)
-    assert str(caught.value) == "There is no cell 'lstn'.\nDid you mean lstm?"
-    with pytest.raises(ConfigError) as caught:
-        Elman(F, D, activation="tahn")
-    assert str(caught.value) == "There is no activation 'tahn'.\nDid you mean tanh?"
+        make_cell(name, F, D)
+    assert str(caught.value) == f"There is no cell '{name}'.\nDid you mean {near}?"
 
 
 @every_cell

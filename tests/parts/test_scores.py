@@ -1,5 +1,6 @@
 """Scores of queries and keys against their formulas written out, and the attention made of them."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.parts.masks import EVERYTHING, Mask, padding
-from regard.parts.scores import SCORES, StateAttention, make_score, make_transform
+from regard.parts.scores import FUNCTIONS, SCORES, Sigmoid, StateAttention, function_width, make_function, make_score
 from regard.parts.taps import listening, recording
 
 B, T, S, Q, K = 2, 3, 5, 4, 6
@@ -64,48 +65,63 @@ def test_the_dot_product_needs_one_width() -> None:
     with pytest.raises(ConfigError) as caught:
         make_score("dot", 4, 8)
     assert str(caught.value) == (
-        "The dot product needs queries and keys of one width, not 4 and 8.\n"
-        "Use model.attention = bilinear or additive, or model.transform = linear or sigmoid."
+        "model.attention = dot needs queries and keys of one width, not 4 and 8.\n"
+        "Use model.key_function = linear or sigmoid, model.attention = bilinear or additive, or model.bidirectional = false."
     )
 
 
-def test_no_such_score_or_transform() -> None:
+def test_no_such_score_or_function() -> None:
     with pytest.raises(ConfigError) as caught:
         make_score("bilinaer", 4, 4)
     assert str(caught.value) == "There is no score 'bilinaer'.\nDid you mean bilinear?"
     with pytest.raises(ConfigError) as caught:
-        make_transform("linaer", 4, 4)
-    assert str(caught.value) == "There is no transform 'linaer'.\nDid you mean linear?"
+        make_function("linaer", 4, 4)
+    assert str(caught.value) == "There is no function 'linaer'.\nDid you mean linear?"
 
 
 # -- functions of states ------------------------------------------------------------------------------------------------
 
 
-def test_transforms() -> None:
+def test_functions() -> None:
     states = draw(B, S, K)
-    assert make_transform("identity", K, Q)(states) is states
-    linear = random_weights(make_transform("linear", K, Q))
+    assert make_function("identity", K, Q)(states) is states
+    linear = random_weights(make_function("linear", K, Q))
     assert_close(linear(states), states @ linear.weight.T + linear.bias)
-    sigmoid = random_weights(make_transform("sigmoid", K, Q))
+    sigmoid = random_weights(make_function("sigmoid", K, Q))
     assert_close(sigmoid(states), 1 / (1 + torch.exp(-(states @ sigmoid.linear.weight.T + sigmoid.linear.bias))))
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_the_width_of_a_function(kind: str) -> None:
+    assert function_width(kind, K, Q) == make_function(kind, K, Q)(draw(B, S, K)).shape[-1]
 
 
 # -- attention ----------------------------------------------------------------------------------------------------------
 
 
-def attention(score: str = "bilinear", transform: str = "identity", *, d_memory: int = K) -> StateAttention:
-    module: StateAttention = random_weights(StateAttention(score, transform, d_query=Q, d_memory=d_memory))
+def attention(
+    score: str = "bilinear",
+    functions: tuple[str, str, str] = ("identity", "identity", "identity"),
+    *,
+    d_memory: int = K,
+) -> StateAttention:
+    query, key, value = functions
+    made = StateAttention(score, query=query, key=key, value=value, d_query=Q, d_memory=d_memory)
+    module: StateAttention = random_weights(made)
     return module
 
 
-@pytest.mark.parametrize("transform", ["identity", "linear", "sigmoid"])
+@pytest.mark.parametrize("functions", list(itertools.product(FUNCTIONS, repeat=3)), ids="-".join)
 @pytest.mark.parametrize("score", list(SCORES))
-def test_attention_is_the_softmax_of_scores_over_values(score: str, transform: str) -> None:
-    module = attention(score, transform, d_memory=Q if score == "dot" else K)
-    states, memory = draw(B, T, Q), draw(B, S, Q if score == "dot" else K)
+def test_attention_is_the_softmax_of_scores_over_values(score: str, functions: tuple[str, str, str]) -> None:
+    # States of two widths have no dot product: keys must be projected, or the widths be one.
+    width = Q if score == "dot" and functions[1] == "identity" else K
+    module = attention(score, functions, d_memory=width)
+    states, memory = draw(B, T, Q), draw(B, S, width)
     lengths = torch.tensor([5, 2])
     context = module(states, *module.memory(memory), padding(lengths, S))
     assert context.shape == (B, T, module.d_context)
+    assert module.d_context == (width if functions[2] == "identity" else Q)
     for row, length in enumerate(lengths.tolist()):
         keys, values = module.key(memory[row, :length]), module.value(memory[row, :length])
         scores = module.score(module.query(states[row])[None], module.score.prepare(keys[None]))[0]
@@ -138,3 +154,11 @@ def test_who_may_attend_to_nothing_reads_zeros() -> None:
     context = module(draw(B, T, Q), *module.memory(draw(B, S, K)), Mask(allowed))
     assert bool(context[0].all())
     assert not context[1].any()
+
+
+@pytest.mark.parametrize("functions", [("linear", "sigmoid", "identity"), ("identity", "linear", "sigmoid")], ids=str)
+def test_each_function_stands_for_itself(functions: tuple[str, str, str]) -> None:
+    module = attention("bilinear", functions)
+    kinds = {"identity": nn.Identity, "linear": nn.Linear, "sigmoid": Sigmoid}
+    made = (module.query, module.key, module.value)
+    assert [type(function) for function in made] == [kinds[name] for name in functions]

@@ -26,10 +26,16 @@ from regard.parts.initialisation import initialise
 from regard.parts.masks import Mask
 from regard.parts.recurrent import CELLS, Cell, CellState, RecurrentEncoder, make_cell
 from regard.parts.recurrent_state import RecurrentState
-from regard.parts.scores import SCORES, TRANSFORMS, StateAttention
+from regard.parts.scores import FUNCTIONS, SCORES, StateAttention, check_dot, function_width
 from regard.parts.taps import tap
 
-_CHOICES = {"cell": tuple(CELLS), "attention": ("none", *SCORES), "transform": TRANSFORMS}
+CHOICES = {
+    "cell": tuple(CELLS),
+    "attention": ("none", *SCORES),
+    "query_function": FUNCTIONS,
+    "key_function": FUNCTIONS,
+    "value_function": FUNCTIONS,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +44,15 @@ class RecurrentConfig:
 
     source_vocab: int
     target_vocab: int
-    cell: str = "gru"  # elman, lstm, gru
+    cell: str = "gru"  # elman (with tanh), elman-relu, elman-sigmoid, lstm, gru
     n_layers: int = 1  # of the encoder and of the decoder
     d_model: int = 256  # the width of the embedding
     d_state: int = 256  # the width of a state, in each direction
     bidirectional: bool = True  # the encoder; nobody can read a target that is not yet written from its end
     attention: str = "bilinear"  # none, dot, bilinear, additive
-    transform: str = "identity"  # what queries, keys and values are of the states: identity, linear, sigmoid
+    query_function: str = "identity"  # what a query is of the decoder's state: identity, linear, sigmoid
+    key_function: str = "identity"  # what a key is of an encoder's state: the same three
+    value_function: str = "identity"  # what a value is of an encoder's state: the same three
     dropout: float = 0.1
     tied: str = "all"  # one matrix for source, target and output; target: for target and output; none
 
@@ -54,10 +62,17 @@ class RecurrentConfig:
             value = getattr(self, name)
             if value < 1:
                 raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
-        for name, choices in _CHOICES.items():
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
+        if self.attention == "dot":
+            check_dot(self.d_state, function_width(self.key_function, self.d_memory, self.d_state))
+
+    @property
+    def d_memory(self) -> int:
+        """The width of what the encoder hands on: both directions are joined."""
+        return self.d_state * (2 if self.bidirectional else 1)
 
 
 class Bridge(nn.Module):
@@ -89,12 +104,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
-        d_memory = config.d_state * (2 if config.bidirectional else 1)
-        self.attention = (
-            None
-            if config.attention == "none"
-            else StateAttention(config.attention, config.transform, d_query=config.d_state, d_memory=d_memory)
-        )
+        self.attention = None if config.attention == "none" else _attention(config)
         d_context = 0 if self.attention is None else self.attention.d_context
         self.layers = nn.ModuleList(
             make_cell(config.cell, config.d_model if number == 0 else config.d_state + d_context, config.d_state)
@@ -222,6 +232,17 @@ class Recurrent(nn.Module):
             state = after if counts is None else after.where(position < counts, state)
         predicted = self.decoder.predict(state.layers[-1][0], state.context)
         return tap(self, "logits", self.output(predicted)), state
+
+
+def _attention(config: RecurrentConfig) -> StateAttention:
+    return StateAttention(
+        config.attention,
+        query=config.query_function,
+        key=config.key_function,
+        value=config.value_function,
+        d_query=config.d_state,
+        d_memory=config.d_memory,
+    )
 
 
 def _joined(x: Tensor, context: Tensor | None) -> Tensor:

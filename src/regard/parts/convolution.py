@@ -30,10 +30,18 @@ class Convolution(nn.Module):
         self.n_before = width - 1 if causal else (width - 1) // 2
         self.features = nn.Linear(width * d_model, d_model)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D); padding behind shorter sequences should be zeros."""
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(B, T, D), of (B,) lengths, to (B, T, D).
+
+        What stands behind a row's length changes nothing, and its features are zeros.
+        """
+        behind = None
+        if lengths is not None:
+            behind = (torch.arange(x.shape[1], device=x.device) >= lengths[:, None])[..., None]  # (B, T, 1)
+            x = x.masked_fill(behind, 0.0)
         n_after = self.width - 1 - self.n_before
         padded = F.pad(x, (0, 0, self.n_before, n_after))
         # Joined and multiplied once: as fast as the library's convolution, which wants the features before the positions.
         neighbours = torch.cat([padded[:, shift : shift + x.shape[1]] for shift in range(self.width)], dim=-1)
-        return tap(self, "output", self.features(neighbours))  # from (B, T, width * D)
+        features = self.features(neighbours)  # from (B, T, width * D)
+        return tap(self, "output", features if behind is None else features.masked_fill(behind, 0.0))

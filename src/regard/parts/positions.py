@@ -56,8 +56,8 @@ class Sinusoidal(nn.Module):
 
     def forward(self, positions: Tensor) -> Tensor:
         """(T,) or (B, T) to (…, D)."""
-        # Beyond the table they are computed.
-        if positions.numel() and int(positions.max()) >= len(self.table):
+        # Beyond the table they are computed; so they are where a look at the positions would have to be waited for.
+        if positions.device.type != "cpu" or (positions.numel() and int(positions.max()) >= len(self.table)):
             return sinusoids(positions, self.table.shape[1], base=self.base)
         return self.table[positions]
 

@@ -8,8 +8,8 @@ Whole sequences go through torch's own kernels, with our parameters. Who listens
 step by step instead; the numbers are the same. Inputs are vectors: embedded tokens, a sensor's rows, a film's frames.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,7 @@ CellState = tuple[Tensor, ...]
 
 
 class Cell(nn.Module):
-    """What the three cells share: one matrix for the input and one for the state, in which the gates lie side by side.
+    """What all cells share: one matrix for the input and one for the state, in which the gates lie side by side.
 
     gates: the names of the gates in the order of their rows, which is that of torch's kernels.
     """
@@ -68,8 +68,11 @@ class Cell(nn.Module):
         states, _ = read_sequences((self,), x, None, state)
         return tap(self, "states", states)
 
-    def kernel(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Torch's own loop over many steps."""
+    def kernel(self, inputs: Sequence[Any], before: Sequence[Any], *options: Any) -> tuple[Tensor, ...]:
+        """Torch's own loop over many steps: from vectors, as one tensor or packed as two, and the states before them.
+
+        Returns all states in the shape of the vectors, then the final ones.
+        """
         raise NotImplementedError
 
     def kernel_weights(self) -> tuple[Tensor, ...]:
@@ -78,27 +81,49 @@ class Cell(nn.Module):
 
 
 class Elman(Cell):
-    """a = σ(W[a; x] + b) (Elman 1990); σ is tanh or relu."""
+    """a = σ(W[a; x] + b) (Elman 1990), where σ is the hyperbolic tangent."""
 
     gates = ("sum",)
-    activations: ClassVar[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
-        "tanh": (torch.tanh, torch.rnn_tanh),
-        "relu": (torch.relu, torch.rnn_relu),
-    }
-
-    def __init__(self, d_input: int, d_state: int, *, activation: str = "tanh") -> None:
-        super().__init__(d_input, d_state)
-        if activation not in self.activations:
-            raise ConfigError(f"There is no activation '{activation}'.", did_you_mean(activation, self.activations))
-        self.activation, self.sequence_kernel = self.activations[activation]
 
     def step(self, projected: Tensor, state: CellState) -> CellState:
         total = tap(self, "sum", projected + F.linear(state[0], self.state_weight))
         return (tap(self, "state", self.activation(total)),)
 
-    def kernel(self, *arguments: Any) -> tuple[Tensor, ...]:
-        result: tuple[Tensor, ...] = self.sequence_kernel(*arguments)
-        return result
+    def activation(self, total: Tensor) -> Tensor:
+        """σ, (B, D) to the same."""
+        return total.tanh()
+
+    def kernel(self, inputs: Sequence[Any], before: Sequence[Any], *options: Any) -> tuple[Tensor, ...]:
+        return torch.rnn_tanh(*inputs, *before, *options)
+
+
+class ReluElman(Elman):
+    """The same, where σ is max(0, ·): a state may grow without end."""
+
+    def activation(self, total: Tensor) -> Tensor:
+        return total.relu()
+
+    def kernel(self, inputs: Sequence[Any], before: Sequence[Any], *options: Any) -> tuple[Tensor, ...]:
+        return torch.rnn_relu(*inputs, *before, *options)
+
+
+class SigmoidElman(Elman):
+    """The same, where σ is the logistic function: every state lies between 0 and 1.
+
+    Torch has no kernel for it. But σ(z) = (1 + tanh(z / 2)) / 2, and so h = 2a - 1 is the state of a hyperbolic tangent:
+    h = tanh((W_a (1 + h) / 2 + W_x x + b) / 2), of which W_a / 4, W_x / 2 and b / 2 + W_a 1 / 4 are the weights.
+    """
+
+    def activation(self, total: Tensor) -> Tensor:
+        return total.sigmoid()
+
+    def kernel(self, inputs: Sequence[Any], before: Sequence[Any], *options: Any) -> tuple[Tensor, ...]:
+        moved = [2 * first - 1 for first in before]
+        return tuple((1 + tensor) / 2 for tensor in torch.rnn_tanh(*inputs, *moved, *options))
+
+    def kernel_weights(self) -> tuple[Tensor, ...]:
+        input_weight, state_weight, bias, none = super().kernel_weights()
+        return input_weight / 2, state_weight / 4, bias / 2 + state_weight.sum(1) / 4, none
 
 
 class LSTM(Cell):
@@ -122,8 +147,9 @@ class LSTM(Cell):
         cell = tap(self, "cell", forget_gate * cell + input_gate * candidate)
         return tap(self, "state", output_gate * cell.tanh()), cell
 
-    def kernel(self, *arguments: Any) -> tuple[Tensor, ...]:
-        return torch.lstm(*arguments)
+    def kernel(self, inputs: Sequence[Any], before: Sequence[Any], *options: Any) -> tuple[Tensor, ...]:
+        both = [before]  # the state and the cell go in as one
+        return torch.lstm(*inputs, *both, *options)
 
 
 class GRU(Cell):
@@ -149,15 +175,21 @@ class GRU(Cell):
         candidate = tap(self, "candidate", (projected[:, n_gates:] + remembered).tanh())
         return (tap(self, "state", candidate + update_gate * (before - candidate)),)
 
-    def kernel(self, *arguments: Any) -> tuple[Tensor, ...]:
-        return torch.gru(*arguments)
+    def kernel(self, inputs: Sequence[Any], before: Sequence[Any], *options: Any) -> tuple[Tensor, ...]:
+        return torch.gru(*inputs, *before, *options)
 
     def kernel_weights(self) -> tuple[Tensor, ...]:
         input_weight, state_weight, bias, none = super().kernel_weights()
         return input_weight, state_weight, bias, torch.cat([none[: 2 * self.d_state], self.state_bias])
 
 
-CELLS: dict[str, type[Cell]] = {"elman": Elman, "lstm": LSTM, "gru": GRU}
+CELLS: dict[str, type[Cell]] = {
+    "elman": Elman,
+    "elman-relu": ReluElman,
+    "elman-sigmoid": SigmoidElman,
+    "lstm": LSTM,
+    "gru": GRU,
+}
 
 
 def make_cell(kind: str, d_input: int, d_state: int) -> Cell:
@@ -239,16 +271,14 @@ def _by_kernel(cells: Sequence[Cell], x: Tensor, lengths: Tensor | None, first: 
     # One layer without dropout; what backward needs is kept only where there will be one.
     options = (weights, True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)
     # (B, D·directions) to (directions, B, D)
-    before = [tensor.unflatten(1, (len(cells), -1)).transpose(0, 1).contiguous() for tensor in first]
+    before = tuple(tensor.unflatten(1, (len(cells), -1)).transpose(0, 1).contiguous() for tensor in first)
     if lengths is None:
-        states, *after = cells[0].kernel(x, before if len(before) > 1 else before[0], *options, True)
+        states, *after = cells[0].kernel((x,), before, *options, True)
     else:
         # Packed, no step is spent on padding, and each row ends, or begins when read backwards, at its own last vector.
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        before = [tensor[:, packed.sorted_indices] for tensor in before]
-        data, *after = cells[0].kernel(
-            packed.data, packed.batch_sizes, before if len(before) > 1 else before[0], *options
-        )
+        before = tuple(tensor[:, packed.sorted_indices] for tensor in before)
+        data, *after = cells[0].kernel((packed.data, packed.batch_sizes), before, *options)
         after = [tensor[:, packed.unsorted_indices] for tensor in after]
         states, _ = pad_packed_sequence(
             PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices),

@@ -17,16 +17,22 @@ from regard.parts.masks import Mask
 from regard.parts.taps import tap
 
 
+def check_dot(d_query: int, d_key: int) -> None:
+    """Refuse a dot product of two widths."""
+    if d_query != d_key:
+        raise ConfigError(
+            f"model.attention = dot needs queries and keys of one width, not {d_query} and {d_key}.",
+            "Use model.key_function = linear or sigmoid, model.attention = bilinear or additive, "
+            "or model.bidirectional = false.",
+        )
+
+
 class DotScore(nn.Module):
     """h·s, which asks for one width."""
 
     def __init__(self, d_query: int, d_key: int) -> None:
         super().__init__()
-        if d_query != d_key:
-            raise ConfigError(
-                f"The dot product needs queries and keys of one width, not {d_query} and {d_key}.",
-                "Use model.attention = bilinear or additive, or model.transform = linear or sigmoid.",
-            )
+        check_dot(d_query, d_key)
 
     def prepare(self, key: Tensor) -> Tensor:
         """(B, S, K) as they are."""
@@ -93,7 +99,7 @@ SCORES: dict[str, type[DotScore | BilinearScore | AdditiveScore]] = {
     "bilinear": BilinearScore,
     "additive": AdditiveScore,
 }
-TRANSFORMS = ("identity", "linear", "sigmoid")
+FUNCTIONS = ("identity", "linear", "sigmoid")
 
 
 def make_score(kind: str, d_query: int, d_key: int) -> DotScore | BilinearScore | AdditiveScore:
@@ -103,10 +109,15 @@ def make_score(kind: str, d_query: int, d_key: int) -> DotScore | BilinearScore 
     return SCORES[kind](d_query, d_key)
 
 
-def make_transform(kind: str, d_input: int, d_output: int) -> nn.Module:
-    """Build a function of states by its name; the identity keeps their width, whatever is wanted."""
-    if kind not in TRANSFORMS:
-        raise ConfigError(f"There is no transform '{kind}'.", did_you_mean(kind, TRANSFORMS))
+def function_width(kind: str, d_input: int, d_output: int) -> int:
+    """How wide a function makes states: the identity keeps their width, whatever is wanted."""
+    return d_input if kind == "identity" else d_output
+
+
+def make_function(kind: str, d_input: int, d_output: int) -> nn.Module:
+    """Build a function of states by its name; `function_width` tells how wide it makes them."""
+    if kind not in FUNCTIONS:
+        raise ConfigError(f"There is no function '{kind}'.", did_you_mean(kind, FUNCTIONS))
     if kind == "identity":
         return nn.Identity()
     return nn.Linear(d_input, d_output) if kind == "linear" else Sigmoid(d_input, d_output)
@@ -116,15 +127,16 @@ class StateAttention(nn.Module):
     """The decoder's state asks, the encoder's states answer: scores, softmax, and the context Σ aᵢ vᵢ.
 
     One head. The memory, which is what the states of a sentence give, is computed once and read at every step.
+    query, key, value: the names of the functions of the states that these are.
     """
 
-    def __init__(self, score: str, transform: str, *, d_query: int, d_memory: int) -> None:
+    def __init__(self, score: str, *, query: str, key: str, value: str, d_query: int, d_memory: int) -> None:
         super().__init__()
-        self.d_context = d_memory if transform == "identity" else d_query
-        self.query = make_transform(transform, d_query, d_query)
-        self.key = make_transform(transform, d_memory, d_query)
-        self.value = make_transform(transform, d_memory, d_query)
-        self.score = make_score(score, d_query, self.d_context)
+        self.d_context = function_width(value, d_memory, d_query)
+        self.query = make_function(query, d_query, d_query)
+        self.key = make_function(key, d_memory, d_query)
+        self.value = make_function(value, d_memory, d_query)
+        self.score = make_score(score, d_query, function_width(key, d_memory, d_query))
 
     def memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's states (B, S, D) to the keys' share of the scores (B, S, P) and the values (B, S, C)."""
