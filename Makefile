@@ -37,7 +37,7 @@ browser:
 	fi
 
 bench: setup
-	@for file in training decoding memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+	@for file in training decoding language cost memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
 
 clean:
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 import regard
 from regard.api import Run, read_test_set, with_defaults
-from regard.config import DecodingConfig, RunConfig, TrainingConfig
+from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
 from regard.data.hold_out import HoldOut, is_held_out
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
+from regard.evaluation.report import Comparison
 from regard.evaluation.scores import score_translations
 from regard.runs import checkpoints
 from regard.runs.folder import RunFolder
@@ -253,6 +254,22 @@ def test_what_a_user_need_not_say() -> None:
     assert impatient.training.patience == 2
 
 
+@pytest.mark.parametrize(
+    ("end", "schedule"),
+    [
+        ({}, "cosine"),  # 10,000 steps, then
+        ({"steps": 50}, "cosine"),
+        ({"epochs": 2, "minutes": 5}, "cosine"),
+        ({"minutes": 5}, "constant"),  # nobody knows the last step, at which a cosine would be down
+    ],
+)
+def test_a_language_model_gets_a_schedule_that_fits_its_end(end: dict[str, Any], schedule: str) -> None:
+    config = override(default_config("language"), {f"training.{key}": value for key, value in end.items()})
+    assert with_defaults(config).training.schedule == schedule
+    chosen = with_defaults(override(config, {"training.schedule": "linear"}))
+    assert chosen.training.schedule == "linear", "what was asked for stays"
+
+
 # translate
 
 
@@ -275,8 +292,11 @@ def test_a_run_of_another_task_does_not_translate(run: Run) -> None:
     other = Run(run.reference, config, object(), run.model, run.checkpoint)
     with pytest.raises(UsageError) as caught:
         other.translate(["a dog"])
-    assert caught.value.problem == (f"{run.reference} was trained for the task 'classify', not for translation.")
+    assert caught.value.problem == f"{run.reference} was trained for the task 'classify', not for 'translate'."
     assert caught.value.remedy == "Name a run of the task translate."
+    with pytest.raises(UsageError, match="not for 'translate'"):
+        other.expect("translate")
+    other.expect("classify")
 
 
 def test_the_runs_own_decoding_is_the_default(run: Run) -> None:
@@ -327,15 +347,29 @@ def test_comparison_of_checkpoints(run: Run, trained: Path, test_set: tuple[str,
     early = regard.load(f"{trained}@40", threads=1)
     told: list[tuple[str, int]] = []
     found = regard.compare(
-        [run, early], test_set, decoding=GREEDY, progress=lambda name, done: told.append((name, done))
+        [run, early], test_set, decoding=GREEDY, progress=lambda what, done: told.append((what, done))
     )
+    assert isinstance(found, Comparison)
     assert found.sentences == 12
     assert [row.system for row in found.rows] == [str(trained), f"{trained}@40"]
     bleu = [row.scores[0].value for row in found.rows]
     assert bleu[0] == run.evaluate(test_set, decoding=GREEDY).scores[0].value
     assert found.rows[1].significance[0].delta == pytest.approx(bleu[1] - bleu[0])
     assert {row.parameters for row in found.rows} == {run.n_parameters}
-    assert told == [(str(trained), 12), (f"{trained}@40", 12)]
+    assert told == [(f"translating with {trained}", 12), (f"translating with {trained}@40", 12)]
+
+
+def test_wrong_runs_are_told_before_anything_is_compared(run: Run) -> None:
+    with pytest.raises(UsageError, match="Two systems are named"):
+        regard.compare([run, run], ["none.en", "none.de"])
+    with pytest.raises(UsageError, match="There are no systems to compare"):
+        regard.compare([], ["none.en", "none.de"])
+    config = dataclasses.replace(run.config, task="classify")
+    other = Run(dataclasses.replace(run.reference, selector="last"), config, object(), run.model, run.checkpoint)
+    with pytest.raises(UsageError, match=r"'translate', .*@last for 'classify': no score compares them"):
+        regard.compare([run, other], ["none.en", "none.de"])
+    with pytest.raises(UsageError, match="was trained for the task 'classify', not for 'translate'"):
+        regard.compare([other], ["none.en", "none.de"])
 
 
 def test_an_average_is_made_and_meant(copied: Path) -> None:

@@ -129,8 +129,9 @@ def first_batch(prepared: Prepared) -> Any:
     return prepared.train.batch(prepared.train.order(0)[0], CPU)
 
 
-def test_every_preset_has_a_family() -> None:
-    assert {PRESETS[family.preset].config for family in FAMILIES} == {preset.config for preset in PRESETS.values()}
+def test_every_architecture_has_a_family_for_each_of_its_tasks() -> None:
+    joined = {(PRESETS[family.preset].config, family.task) for family in FAMILIES}
+    assert joined == {(preset.config, task) for preset in PRESETS.values() for task in preset.tasks}
 
 
 def test_no_position_sees_the_future(model: nn.Module, prepared: Prepared) -> None:

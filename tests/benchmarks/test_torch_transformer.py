@@ -1,10 +1,7 @@
 """The peer of the training benchmark is the same network: our weights in torch's module give our logits."""
 
-import importlib.util
-from pathlib import Path
-
-import pytest
 import torch
+from benchmarks.torch_transformer import TorchTransformer
 
 from regard.models.transformer import Transformer, TransformerConfig
 
@@ -26,15 +23,6 @@ DECODER = {
 }
 
 
-@pytest.fixture(scope="module")
-def peer():
-    path = Path(__file__).parents[2] / "benchmarks" / "torch_transformer.py"
-    spec = importlib.util.spec_from_file_location("torch_transformer", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.TorchTransformer
-
-
 def translated(ours):
     """Our weights under torch's names."""
     theirs = {"embedding.weight": ours["output.weight"]}
@@ -53,14 +41,14 @@ def translated(ours):
     return theirs
 
 
-def test_mapped_weights_give_equal_logits(peer):
+def test_mapped_weights_give_equal_logits():
     config = TransformerConfig(source_vocab=VOCAB, target_vocab=VOCAB, norm_order="pre", dropout=0.3, **SIZES)
     model = Transformer(config, seed=3).eval()
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn(parameter.shape, generator=generator)  # biases and norms too
-    network = peer(config, pad_id=PAD).eval()
+    network = TorchTransformer(config, pad_id=PAD).eval()
     network.load_state_dict(translated(model.state_dict()))
     lengths = torch.tensor([9, 4, 7, 1, 9])
     source = torch.randint(3, VOCAB, (5, 9), generator=generator).masked_fill(torch.arange(9) >= lengths[:, None], PAD)

@@ -32,6 +32,16 @@ class Outcome:
         return lines[[line.startswith("error: ") for line in lines].index(True) :]
 
 
+LANGUAGE = (
+    "tokenizer.kind=characters",
+    "model.n_layers=1",
+    "model.n_heads=2",
+    "model.d_model=16",
+    "model.context=16",
+    "training.batch_tokens=64",
+    "runtime.threads=1",
+)
+
 Command = Callable[..., Outcome]
 
 
@@ -50,6 +60,27 @@ def command(
         return Outcome(code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def train_language(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str]) -> Callable[..., str]:
+    """Train a tiny language model on the English side of the corpus: train_language("tokenizer.kind=bytes")."""
+
+    def train(*settings: str, steps: int = 12) -> str:
+        folder = tmp_path_factory.mktemp("language") / "run"
+        sets = [part for setting in (*LANGUAGE, *settings) for part in ("--set", setting)]
+        assert (
+            main(["train", "language", "--train", corpus[0], "--steps", str(steps), "--run", str(folder), *sets]) == 0
+        )
+        return str(folder)
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def language_run(train_language: Callable[..., str]) -> str:
+    """A language model of characters. To be read, not changed."""
+    return train_language()
 
 
 @pytest.fixture

@@ -1,29 +1,20 @@
 """`regard generate` and the other commands on a language model."""
 
+import io
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from regard.cli.main import main
-
-SETTINGS = [
-    "tokenizer.kind=characters",
-    "model.n_layers=1",
-    "model.n_heads=2",
-    "model.d_model=16",
-    "model.context=16",
-    "training.batch_tokens=64",
-    "runtime.threads=1",
-]
+from regard.cli.terminal import Stages
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str]) -> str:
-    folder = tmp_path_factory.mktemp("language") / "run"
-    sets = [part for setting in SETTINGS for part in ("--set", setting)]
-    assert main(["train", "language", "--train", corpus[0], "--steps", "12", "--run", str(folder), *sets]) == 0
-    return str(folder)
+def run(language_run: str) -> str:
+    return language_run
 
 
 def test_text_follows_the_prompt(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +24,69 @@ def test_text_follows_the_prompt(run: str, capsys: pytest.CaptureFixture[str]) -
     assert first.endswith("\n")
     assert main(["generate", run, "the dog", "--max-length", "9", "--seed", "3"]) == 0
     assert capsys.readouterr().out == first
+
+
+def test_standard_input_is_one_prompt(command: Any, run: str) -> None:
+    flags = ("--max-length", 9, "--seed", 3)
+    given = command("generate", run, "the\ndog", *flags)
+    # A byte order mark, a Windows line end; the last line end is no part of the prompt.
+    assert command("generate", run, *flags, stdin="\ufeffthe\r\ndog\n".encode()).out == given.out
+    assert command("generate", run, *flags, stdin=b"the\ndog").out == given.out
+    assert command("generate", run, *flags, stdin=b"the\ndog\n\n").out.startswith("the\ndog\n")
+    asked = command("generate", run, "a", *flags, stdin=b"the dog\n")
+    assert asked.out.startswith("a"), "a prompt that is given comes first"
+
+
+def test_help_says_what_standard_input_is(command: Any) -> None:
+    shown = " ".join(command("generate", "--help").out.replace("│", " ").split())
+    assert "standard input is no terminal, all that comes from there is one prompt" in shown
+
+
+def test_an_empty_standard_input_begins_a_document(command: Any, run: str) -> None:
+    flags = ("--max-length", 9, "--seed", 3)
+    assert command("generate", run, *flags, stdin=b"").out == command("generate", run, "", *flags).out
+
+
+def test_at_a_keyboard_nothing_is_waited_for(
+    run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Keyboard(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Keyboard(io.BytesIO(b"the dog\n")))
+    assert main(["generate", run, "--max-length", "9", "--seed", "3"]) == 0
+    from_nothing = capsys.readouterr()
+    assert main(["generate", run, "", "--max-length", "9", "--seed", "3"]) == 0
+    assert capsys.readouterr() == from_nothing
+
+
+def test_other_encodings_are_refused(command: Any, run: str) -> None:
+    outcome = command("generate", run, stdin=b"a dog\na caf\xe9\n")
+    assert outcome.code == 1
+    assert outcome.error[0] == r"error: standard input, line 2: not UTF-8 ('a caf\xe9')."
+
+
+def test_several_texts_need_chance(command: Any, run: str) -> None:
+    outcome = command("generate", run, "the", "--temperature", 0, "--samples", 2)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.error == [
+        "error: 2 texts for each prompt are asked for, and without chance they would all be equal.",
+        "Ask for one, draw at random with a temperature above 0 and no top_k of 1, or search with a beam of 2 or more.",
+    ]
+    assert command("generate", run, "the", "--beam", 2, "--samples", 2, "--max-length", 4).code == 0
+
+
+def test_unknown_characters_of_a_prompt_are_told(command: Any, run: str) -> None:
+    flags = ("--max-length", 3)
+    assert command("generate", run, "the", *flags).err == ""
+    outcome = command("generate", run, "thé ÄÖ", *flags)
+    assert outcome.err == "note: not in the vocabulary, and so unknown to the model: 'é', 'Ä', 'Ö'\n"
+    many = command("generate", run, "ÀÁÂ\x07", "ÃÄÅÆ", *flags)
+    told = r"note: not in the vocabulary, and so unknown to the model: 'À', 'Á', 'Â', '\x07', 'Ã' and 3 more"
+    assert many.err == f"{told}\n"
+    found = [json.loads(line) for line in command("generate", run, "thé", "the", *flags, "--json").lines]
+    assert [one["unknown"] for one in found] == [["é"], []]
 
 
 def test_several_texts_are_numbered(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,7 +121,7 @@ def test_wrong_numbers_are_told(
 
 def test_a_translator_does_not_generate(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", str(trained), "a dog"]) == 2
-    assert "was trained for the task 'translate', not for language modelling." in capsys.readouterr().err
+    assert "was trained for the task 'translate', not for 'language'." in capsys.readouterr().err
 
 
 def test_a_language_model_is_evaluated(run: str, corpus: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,12 +136,44 @@ def test_a_language_model_is_evaluated(run: str, corpus: tuple[str, str], capsys
     assert "--beam is for translations" in capsys.readouterr().err
 
 
+def test_an_empty_record_is_left_out_and_told(command: Any, run: str) -> None:
+    Path("test.jsonl").write_text('{"text": "the dog"}\n{"text": ""}\n')
+    strict = command("evaluate", run, "--data", "test.jsonl")
+    assert strict.code == 1
+    assert strict.error == [
+        "error: 1 of 2 lines are bad (at most 1% may be): 1 no text. First: test.jsonl:2 ''.",
+        "Mend the files, or leave the bad lines out with --on-bad keep-going.",
+    ]
+    outcome = command("evaluate", run, "--data", "test.jsonl", "--on-bad", "keep-going")
+    assert outcome.code == 0
+    assert "note: Left out: 1 bad line, no text: test.jsonl:2 ''." in outcome.err.splitlines()
+    found = command("evaluate", run, "--data", "test.jsonl", "--on-bad", "keep-going", "--json")
+    assert json.loads(found.out)["notes"] == ["Left out: 1 bad line, no text: test.jsonl:2 ''."]
+    Path("many.jsonl").write_text('{"text": "the dog"}\n' * 200 + '{"text": ""}\n')
+    assert command("evaluate", run, "--data", "many.jsonl").code == 0
+
+
+def test_of_pairs_every_line_counts(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    outcome = command("evaluate", trained, "--data", *corpus, "--on-bad", "keep-going")
+    assert outcome.code == 2
+    assert outcome.error == [
+        f"error: --on-bad is for running text, and {trained} translates pairs, of which every one counts.",
+        "Leave --on-bad out.",
+    ]
+
+
+def test_encoding_is_shown_too(command: Any, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(Stages, "__call__", lambda self, what, done: told.append(f"{what} {self.others.get(what)}"))
+    Path("new.txt").write_text("the dog sees the cat\n" * 3)
+    assert command("evaluate", run, "--data", "new.txt").code == 0
+    assert set(told) == {"encoding lines", "reading None"}
+
+
 def test_a_language_model_is_shown_and_plotted(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", run]) == 0
     out = capsys.readouterr().out
     assert "bits per byte" in out
     assert "BLEU" not in out
-    assert main(["compare", run, run, "--data", "none.txt"]) == 2
-    assert "was trained for the task 'language', not for translation." in capsys.readouterr().err
     assert main(["plot", run, "--output", str(tmp_path / "curves.png")]) == 0
     assert (tmp_path / "curves.png").stat().st_size > 0

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from regard.cli import terminal
 from regard.cli.terminal import (
+    PATIENCE,
     Stages,
     Waiting,
     busy,
@@ -119,6 +120,22 @@ def test_stages_follow_each_other(screen: io.StringIO) -> None:
     shown = screen.getvalue()
     assert "4,096 pairs" in shown
     assert shown.index("reading") < shown.index("learning the vocabulary")
+
+
+def test_stages_may_count_different_things(screen: io.StringIO) -> None:
+    stages = Stages(unit="tokens", others={"encoding": "lines"})
+    stages("encoding", 70)
+    stages("reading", 4096)
+    stages.close()
+    assert "70 lines" in screen.getvalue()
+    assert "4,096 tokens" in screen.getvalue()
+
+
+def test_quick_stages_show_nothing_where_patience_is_asked_for(screen: io.StringIO) -> None:
+    with Stages(unit="tokens", patience=PATIENCE) as stages:
+        stages("encoding", 70)
+        stages("reading", 4096)
+    assert screen.getvalue() == ""
 
 
 def test_busy_says_what_is_going_on(screen: io.StringIO) -> None:

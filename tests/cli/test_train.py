@@ -187,6 +187,25 @@ def test_help_says_when_a_run_ends_by_itself(command: Any) -> None:
     assert f"a run ends after {end.steps:,} steps, or before them after {end.patience} validations without" in shown
 
 
+def test_help_speaks_of_text_too(command: Any) -> None:
+    shown = " ".join(command("train", "--help").out.replace("│", " ").split())
+    assert "for language one or more, of text or of any such format" in shown
+    assert "of text those of all its windows" in shown
+
+
+def test_a_language_model_may_end_by_the_clock_alone(command: Any, corpus: tuple[str, str]) -> None:
+    flags = ("--train", corpus[0], "--minutes", 5, "--dry-run")
+    outcome = command("train", "language", *flags)
+    assert outcome.code == 0
+    assert "learning rate 0.001 (constant, warm-up 100)" in outcome.out
+    asked = command("train", "language", *flags, "--set", "training.schedule=cosine")
+    assert asked.code == 2
+    assert asked.error == [
+        "error: The schedule 'cosine' falls to zero at the end, and no end is given in steps or epochs.",
+        "Give --steps or --epochs, or choose another: --set training.schedule=inverse-sqrt",
+    ]
+
+
 def test_the_file_of_a_run_repeats_it(command: Any, trained: Path) -> None:
     outcome = command("train", trained / "config.toml", "--run", "again", "--steps", 1)
     assert outcome.code == 0

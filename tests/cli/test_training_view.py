@@ -75,6 +75,16 @@ def test_people_see_the_run_go(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  regard translate 'runs/my run' \"…\"" in lines
 
 
+def test_samples_are_called_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    report = dataclasses.replace(REPORT, config=RunConfig(task="language", training=TrainingConfig(steps=400)))
+    show(report, VALIDATED, FINISHED)
+    lines = capsys.readouterr().err.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("step 101: validation"))
+    shown = ["    given     A dog [x].", "    followed  Ein Hund.", "    written   Ein Hut."]
+    assert lines[at + 1 : at + 4] == shown
+    assert lines[lines.index("Next:") - 4 : lines.index("Next:") - 1] == shown
+
+
 def test_advice_can_be_left_to_the_caller(capsys: pytest.CaptureFixture[str]) -> None:
     show(REPORT, FINISHED, advise=False)
     assert "Next:" not in capsys.readouterr().err

@@ -65,6 +65,19 @@ def test_other_encodings_are_refused_with_the_line(command: Any, trained: Path) 
     ]
 
 
+def test_a_run_of_another_task_is_refused_before_anything_is_read(
+    command: Any, trained: Path, language_run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "read_stdin", lambda: pytest.fail("standard input was read"))
+    for runs in ((language_run,), (trained, "--with", language_run)):
+        outcome = command("translate", *runs)
+        assert outcome.code == 2
+        assert outcome.error == [
+            f"error: {language_run} was trained for the task 'language', not for 'translate'.",
+            "Name a run of the task translate.",
+        ]
+
+
 def test_the_n_best_have_a_line_each(command: Any, trained: Path) -> None:
     outcome = command("translate", trained, "--n-best", 3, "--beam", 4, "the dog runs", "a tree")
     rows = [line.split("\t") for line in outcome.lines]

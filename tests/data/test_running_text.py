@@ -9,6 +9,7 @@ import pytest
 
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.running_text import TextData, prepare_text, text_corpus
+from regard.data.text_screening import LeftOut
 from regard.errors import ConfigError, DataError, UsageError
 
 WORDS = ["the", "a", "dog", "cat", "man", "house", "tree", "sees", "finds", "runs", "red", "big", "old", "and", "under"]
@@ -93,9 +94,23 @@ def test_bad_lines_are_left_out_or_stop(tmp_path: Path) -> None:
     converted = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
     assert caught.value.remedy == f"{converted}, or leave the bad lines out with --on-bad keep-going."
     data = prepare(file, on_bad="keep-going")
-    assert data.facts.reasons == {"not UTF-8": 1}
-    with pytest.raises(DataError, match="Mend the text: every line of it counts"):
-        text_corpus([file], DataConfig(), data.tokenizer, share=0.0, progress=quiet)
+    assert data.facts.left_out.reasons == {"not UTF-8": 1}
+    assert data.facts.left_out.sentences() == [rf"1 bad line, not UTF-8: {file}:21 '\xff\xff\n'"]
+
+
+def test_what_a_text_was_left_without_is_remembered_with_it(tmp_path: Path) -> None:
+    tokenizer = prepare(write(tmp_path / "a.txt", "some text\n" * 40)).tokenizer
+    records = [{"text": "some"}, {"text": ""}, {"text": " \n"}, {"text": "text"}]
+    file = write(tmp_path / "b.jsonl", "".join(json.dumps(one) + "\n" for one in records))
+    told: list[str] = []
+    for _ in range(2):  # the second time from the cache
+        corpus = text_corpus([file], DataConfig(), tokenizer, share=1.0, progress=lambda what, done: told.append(what))
+        assert corpus.facts["n_documents"] == 2
+        sentence = rf"2 bad lines, no text: {file}:2 ''; {file}:3 ' \n'"
+        assert LeftOut.of(corpus.facts, [file]).sentences() == [sentence]
+    assert told == ["encoding"]
+    with pytest.raises(DataError, match=r"2 of 4 lines are bad \(at most 1% may be\): 2 no text"):
+        text_corpus([file], DataConfig(), tokenizer, share=0.01, progress=quiet)
 
 
 @pytest.mark.parametrize("kind", ["one line", "few records"])

@@ -237,3 +237,21 @@ def test_loading_a_tokenizer_of_another_make(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         Tokenizer.load(path)
     assert caught.value.problem == f"{path}: not a tokenizer of regard: BPE is none of its kinds."
+
+
+@pytest.mark.parametrize(
+    ("kind", "unknown"),
+    [
+        ("bpe", []),
+        ("bytes", []),
+        ("characters", ["Ä", "ß"]),
+        ("unigram", ["Ä", "ß"]),
+        ("wordpiece", ["Äther", "groß"]),
+        ("words", ["Äther", "groß", "und", "Hof"]),
+    ],
+)
+def test_what_a_vocabulary_does_not_know(kind: str, unknown: list[str]) -> None:
+    tokenizer = learn(["der Hund ther gro ho f ", "H o f u n d\n"] * 9, kind=kind, vocab_size=300, running=True)
+    found = tokenizer.unknown("der Äther groß und Hof Äther")
+    assert found == unknown
+    assert tokenizer.unknown("") == []

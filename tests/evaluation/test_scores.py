@@ -5,7 +5,7 @@ import math
 import pytest
 import sacrebleu
 
-from regard.evaluation.scores import lower_is_better, perplexity, score_translations
+from regard.evaluation.scores import lower_is_better, perplexity, score_translations, text_scores
 
 # The example of sacreBLEU's README ("Using SacreBLEU from Python"), with its two sets of references.
 HYPOTHESES = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
@@ -59,6 +59,18 @@ def test_text_that_looks_tokenised_raises_no_warning_in_the_log(caplog):
 def test_perplexity_is_the_exponential_of_the_loss():
     assert perplexity(math.log(37)).value == pytest.approx(37)
     assert perplexity(1000.0).value == math.inf
+
+
+def test_text_is_scored_by_its_tokens_and_by_its_bytes():
+    loss, per_token, bits = text_scores(2 * 30 * math.log(2), n_tokens=30, n_bytes=120)
+    assert loss.value == pytest.approx(2 * math.log(2))
+    assert per_token.value == pytest.approx(4)
+    assert bits.value == pytest.approx(0.5)
+    assert [score.signature for score in (loss, per_token, bits)] == [
+        *("unit:nats a token", "unit:token", "tokens:30|bytes:120")
+    ]
+    assert [score.name for score in text_scores(30.0, n_tokens=30, n_bytes=None)] == ["loss", "perplexity"]
+    assert text_scores(30_000.0, n_tokens=30, n_bytes=None)[1].value == math.inf
 
 
 def test_only_faults_are_better_when_lower():

@@ -110,6 +110,30 @@ def test_samples_differ_and_repeat_by_seed(run: regard.Run) -> None:
     assert run.generate(["abc"], decoding=sampling, seed=2) != [first]
 
 
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        DecodingConfig(beam=1, n_best=2),
+        DecodingConfig(sample=True, temperature=0.0, n_best=2),
+        DecodingConfig(sample=True, top_k=1, n_best=2),
+    ],
+)
+def test_several_texts_need_chance_or_a_beam(run: regard.Run, decoding: DecodingConfig) -> None:
+    with pytest.raises(UsageError) as caught:
+        run.generate(["abc"], decoding=decoding)
+    assert caught.value.problem == "2 texts for each prompt are asked for, and without chance they would all be equal."
+    assert caught.value.remedy == (
+        "Ask for one, draw at random with a temperature above 0 and no top_k of 1, or search with a beam of 2 or more."
+    )
+    assert "".join(run.stream("abc", decoding=decoding)).startswith("def")  # always one
+
+
+def test_what_the_vocabulary_does_not_know_of_a_prompt(run: regard.Run) -> None:
+    known, unknown = run.generate(["abc", "aÄb?Ä"], decoding=DecodingConfig(beam=1, max_length=3))
+    assert known.unknown == ()
+    assert unknown.unknown == ("Ä", "?")
+
+
 def test_banned_text_is_not_written(run: regard.Run) -> None:
     [found] = run.generate([""], decoding=GREEDY, banned=["abc"])  # as a word; inside one it would be another
     assert found.text.startswith("ab")
@@ -151,8 +175,8 @@ def test_scores_are_those_of_every_token(run: regard.Run, tmp_path: Path) -> Non
 def test_another_task_is_told(run: regard.Run, trained: Path) -> None:
     with pytest.raises(UsageError) as caught:
         regard.load(trained).generate(["a"])
-    assert caught.value.problem.endswith("was trained for the task 'translate', not for language modelling.")
-    with pytest.raises(UsageError, match="not for translation"):
+    assert caught.value.problem.endswith("was trained for the task 'translate', not for 'language'.")
+    with pytest.raises(UsageError, match="not for 'translate'"):
         run.translate(["a"])
 
 

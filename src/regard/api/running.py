@@ -4,8 +4,9 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,12 +25,12 @@ from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
 from regard.tasks.generating import Generation
 from regard.tasks.language import Language
+from regard.tasks.task import Progress
 from regard.tasks.translate import Translate
 from regard.tasks.translating import Translation
 from regard.training import run as training
 
 BY_LENGTH = ("bleu", "chrf")
-AnyTask = TypeVar("AnyTask", Translate, Language)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,22 +108,26 @@ class Run:
         tokenize: str = "13a",
         lowercase: bool = False,
         by_length: bool = False,
-        progress: Callable[[int], None] | None = None,
+        on_bad: str = "",
+        progress: Progress = lambda what, done: None,
     ) -> Evaluation:
         """Score a run on a test set: a translator by BLEU, chrF and TER and the perplexity of the references, a language
         model by loss, perplexity and bits per byte.
 
+        source, target: languages or columns of the files; by default those that the run was trained with
         by_length: score the sentences of each range of source lengths apart, too
-        `source` and `target` are languages or columns of the files; by default those that the run was trained with.
+        on_bad: what becomes of bad lines of a language model's text, by default as in training; of pairs every one counts
+        progress: called with what is done now, and how many of it
         """
-        if isinstance(self.task, Language):
-            return self._evaluate_text(files, column=source, progress=progress)
+        if self.config.task == Language.name:
+            return self._evaluate_text(files, column=source, on_bad=on_bad, progress=progress)
         check_tokenizer(tokenize)
         data = self.config.data
         pairs = read_test_set(files, source=source or data.source, target=target or data.target)
         sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
         began = time.perf_counter()
-        outputs = [one.text for one in self.translate(sources, decoding=decoding, progress=progress)]
+        translations = self.translate(sources, decoding=decoding, progress=partial(progress, "translating"))
+        outputs = [one.text for one in translations]
         seconds = time.perf_counter() - began
         scores = score_translations(outputs, references, tokenize=tokenize, lowercase=lowercase)
         buckets = (
@@ -144,16 +149,15 @@ class Run:
             seconds=seconds,
         )
 
-    def _evaluate_text(
-        self, files: Sequence[str], *, column: str, progress: Callable[[int], None] | None
-    ) -> Evaluation:
+    def _evaluate_text(self, files: Sequence[str], *, column: str, on_bad: str, progress: Progress) -> Evaluation:
+        task, data = self.language_task, self.config.data
+        data = dataclasses.replace(data, source=column or data.source, on_bad=on_bad or data.on_bad)
+        text = task.read(files, data, progress=progress)
         began = time.perf_counter()
-        watch = progress or (lambda done: None)
-        scores, n_tokens, n_unknown = self.language_task.score(self.model, files, column=column, progress=watch)
+        scores = task.scores(self.model, text, progress=partial(progress, "reading"))
         seconds = time.perf_counter() - began
-        note = f"{n_unknown:,} of {n_tokens:,} tokens are unknown to the vocabulary: there are no bits per byte."
-        notes = (note,) if n_unknown else ()
-        return Evaluation(scores=tuple(scores), count=n_tokens, unit="tokens", seconds=seconds, notes=notes)
+        notes = task.notes(text)
+        return Evaluation(scores=tuple(scores), count=text.n_predicted, unit="tokens", seconds=seconds, notes=notes)
 
     def generate(
         self,
@@ -180,27 +184,27 @@ class Run:
         task, settings = self.language_task, decoding or self.config.decoding
         return task.generator(self.model, settings, banned=banned, seed=seed).stream(prompt)
 
-    def check_translates(self) -> None:
-        """Refuse a run of another task."""
-        self._task_of(Translate, "translation")
+    def expect(self, task: str) -> None:
+        """Refuse a run of any other task."""
+        if self.config.task != task:
+            raise UsageError(
+                f"{self.reference} was trained for the task '{self.config.task}', not for '{task}'.",
+                f"Name a run of the task {task}.",
+            )
 
     @property
     def translation_task(self) -> Translate:
         """The task, if it is translation."""
-        return self._task_of(Translate, "translation")
+        self.expect(Translate.name)
+        task: Translate = self.task
+        return task
 
     @property
     def language_task(self) -> Language:
         """The task, if it is language modelling."""
-        return self._task_of(Language, "language modelling")
-
-    def _task_of(self, kind: type[AnyTask], noun: str) -> AnyTask:
-        if not isinstance(self.task, kind):
-            raise UsageError(
-                f"{self.reference} was trained for the task '{self.config.task}', not for {noun}.",
-                f"Name a run of the task {kind.name}.",
-            )
-        return self.task
+        self.expect(Language.name)
+        task: Language = self.task
+        return task
 
 
 def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto", threads: int = 0) -> Run:

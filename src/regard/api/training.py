@@ -89,13 +89,16 @@ def _names(files: Files) -> list[str]:
 
 
 def with_defaults(config: RunConfig) -> RunConfig:
-    """Choose what a user need not say: the model, and an end for the run."""
+    """Choose what a user need not say: the model, an end for the run, and a schedule that fits the end."""
     if not config.model.preset:
         preset = default_preset(config.task)
         config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset=preset))
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
         end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
+    if end.schedule == "auto":
+        # By the clock nobody knows which step will be the last, and so not how far a cosine has to be down.
+        end = dataclasses.replace(end, schedule="cosine" if end.steps or end.epochs else "constant")
     return dataclasses.replace(config, training=end)
 
 

@@ -5,14 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.evaluate import DataOption, TokenizeOption
+from regard.cli.evaluate import (
+    DataOption,
+    OnBadOption,
+    TokenizeOption,
+    refuse_option_of_text,
+    refuse_options_of_translation,
+)
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import Stages, note, print_facts, print_json, print_lines, print_table, results
+from regard.cli.terminal import Stages, note, print_facts, print_json, print_lines, print_table, results, tell
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.evaluation.report import Comparison
+    from regard.evaluation.text_report import TextComparison
 
 
 def compare(
@@ -20,6 +27,7 @@ def compare(
     data: DataOption,
     source: SourceOption = "",
     target: TargetOption = "",
+    on_bad: OnBadOption = "",
     tokenize: TokenizeOption = "13a",
     search: SearchOptions | None = None,
     by_length: Annotated[bool, Parameter(help="show BLEU by the length of the source sentence, too")] = False,
@@ -29,28 +37,32 @@ def compare(
     """Compare runs on a test set: size, speed, scores, and whether a difference is more than chance.
 
     Each run is tested against the first by paired bootstrap and by approximate randomisation; a p below 0.05 is the usual
-    mark of a real difference. The sentences on which the runs differ the most are shown.
+    mark of a real difference. Of translators the sentences are shown on which they differ the most. Language models are
+    paired over the documents of the text, or, where these are fewer than 100, over stretches of 1,000 characters; models
+    of different vocabularies are compared by bits per byte alone.
     """
     if len(runs) < 2:
         raise UsageError("A comparison needs at least two runs.", "Name them: regard compare RUN RUN --data FILE FILE")
     loaded = load_runs(runs)
+    translates = loaded[0].config.task == "translate"
+    if translates:
+        refuse_option_of_text(runs[0], on_bad)
+    else:
+        others = {"to": target, "tokenize": tokenize != "13a", "by_length": by_length, "picture": picture}
+        refuse_options_of_translation(runs[0], search, **others)
     for one in loaded:
         decoding = changed(one.config.decoding, **as_fields(search))
         one.config = dataclasses.replace(one.config, decoding=decoding)
     from regard import api
+    from regard.evaluation.text_report import TextComparison
 
-    stages = Stages(unit="sentences")
-    try:
+    with Stages(unit="sentences" if translates else "tokens", others={"encoding": "lines"}) as stages:
         found = api.compare(
-            loaded,
-            data,
-            source=source,
-            target=target,
-            tokenize=tokenize,
-            progress=lambda name, done: stages(f"translating with {name}", done),
+            loaded, data, source=source, target=target, tokenize=tokenize, on_bad=on_bad, progress=stages
         )
-    finally:
-        stages.close()
+    if isinstance(found, TextComparison):
+        show_texts(found, json=json)
+        return
     if picture:
         draw_lengths(found, picture)
     if json:
@@ -67,6 +79,19 @@ def compare(
         rows = [("source", example.source), *(("expected", text) for text in example.references)]
         rows += [(f"{name} ({example.chrf[name]:.0f})", text) for name, text in example.outputs.items()]
         print_facts(rows, results())
+
+
+def show_texts(found: "TextComparison", *, json: bool) -> None:
+    """Show language models side by side."""
+    for text in found.notes:
+        note(text)
+    if json:
+        print_json(found.as_json())
+        return
+    tell(f"{found.n_bytes:,} bytes; paired are {found.n_units:,} {found.unit}")
+    print_table(*found.as_table())
+    print_lines([""])
+    print_table(*found.as_significance_table(), left=(0, 1))
 
 
 def draw_lengths(found: "Comparison", file: str) -> None:

@@ -1,6 +1,6 @@
 """`regard demo`: the whole road on the built-in corpus, offline: train, score, translate, draw, what next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from regard.runs.folder import RunFolder
 from regard.training.summary import summarise
 
 if TYPE_CHECKING:
-    from regard.api import Run
+    from regard.api import Evaluation, Run
     from regard.config import RunConfig
     from regard.training.events import Event, Finished
 
@@ -139,8 +139,7 @@ def score(run: "Run", corpus: Path) -> None:
     rows, examples = [], []
     for split, label in (("test", "unseen sentences"), ("long", "longer than any in training")):
         files = [str(corpus / f"{split}.en"), str(corpus / f"{split}.de")]
-        with Waiting("translating", unit="sentences", total=SIZES[split]) as waiting:
-            found = run.evaluate(files, progress=waiting)
+        found = evaluate(run, files, SIZES[split])
         pairs = read_test_set(files)
         word_for_word = [dictionary_baseline(pair.source) for pair in pairs]
         [baseline] = score_translations(word_for_word, found.references, metrics=("bleu",))
@@ -151,6 +150,12 @@ def score(run: "Run", corpus: Path) -> None:
     for pair, output in examples:
         print_lines([""])
         print_facts([("source", pair.source), ("expected", pair.target), ("output", output)], results())
+
+
+def evaluate(run: "Run", files: Sequence[str], n_sentences: int) -> "Evaluation":
+    """Score the run on one test set, whose size is known."""
+    with Waiting("translating", unit="sentences", total=n_sentences) as waiting:
+        return run.evaluate(files, progress=lambda what, done: waiting(done))
 
 
 def draw_attention(run: "Run", folder: Path) -> Path:

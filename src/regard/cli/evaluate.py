@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import Waiting, note, print_json, print_lines, print_table, tell
+from regard.cli.terminal import PATIENCE, Stages, note, print_json, print_lines, print_table, tell
 from regard.cli.translate import one_line
 from regard.errors import UsageError
 from regard.runs.disk import temporary_name, write_atomically
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 DataOption = Annotated[
     tuple[str, ...],
     Parameter(
-        consume_multiple=True, metavar="FILE…", help="the test set: two aligned files, or one of any known format"
+        consume_multiple=True,
+        metavar="FILE…",
+        help="the test set: two aligned files, or one of any known format; for a language model any text",
     ),
 ]
 TokenizeOption = Annotated[
     str, Parameter(metavar="NAME", help="how sacreBLEU splits words for BLEU: 13a, intl, none, char, zh")
+]
+OnBadOption = Annotated[
+    str, Parameter(metavar="POLICY", help="of text: stop when more than 1 % of the lines are bad, or keep-going")
 ]
 
 
@@ -34,6 +39,7 @@ def evaluate(
     data: DataOption,
     source: SourceOption = "",
     target: TargetOption = "",
+    on_bad: OnBadOption = "",
     tokenize: TokenizeOption = "13a",
     lowercase: Annotated[bool, Parameter(help="ignore case in BLEU and chrF")] = False,
     by_length: Annotated[bool, Parameter(help="score by the length of the source sentence, too")] = False,
@@ -50,12 +56,13 @@ def evaluate(
         refuse_output(output, data)  # now, not after the translation
     [loaded] = load_runs([run])
     translates = loaded.config.task == "translate"
-    if not translates:
-        given = {name: value is not None for name, value in as_fields(search).items()}
+    if translates:
+        refuse_option_of_text(run, on_bad)
+    else:
         others = {"output": output, "by_length": by_length, "lowercase": lowercase, "to": target}
-        refuse_options_of_translation(run, **others, tokenize=tokenize != "13a", **given)
-    doing, unit = ("translating", "sentences") if translates else ("reading", "tokens")
-    with Waiting(doing, unit=unit) as waiting:
+        refuse_options_of_translation(run, search, **others, tokenize=tokenize != "13a")
+    unit = "sentences" if translates else "tokens"
+    with Stages(unit=unit, others={"encoding": "lines"}, patience=PATIENCE) as stages:
         found = loaded.evaluate(
             data,
             source=source,
@@ -64,7 +71,8 @@ def evaluate(
             tokenize=tokenize,
             lowercase=lowercase,
             by_length=by_length,
-            progress=waiting,
+            on_bad=on_bad,
+            progress=stages,
         )
     try:
         if output:
@@ -90,7 +98,7 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
             {"words": one.label, "sentences": one.sentences, **{score.name: score.value for score in one.scores}}
             for one in found.by_length
         ]
-        print_json({**facts, "scores": scores, **({"by_length": buckets} if by_length else {})})
+        print_json({**facts, "scores": scores, **({"by_length": buckets} if by_length else {}), "notes": found.notes})
         return
     speed = found.count / found.seconds
     tell(f"{run} ({facts['checkpoint']}): {found.count:,} {found.unit}, {speed:,.1f} a second")
@@ -107,9 +115,19 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
         print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
 
 
-def refuse_options_of_translation(run: str, **options: object) -> None:
+def refuse_option_of_text(run: str, on_bad: str) -> None:
+    """Refuse a policy for bad lines where every line has to be good."""
+    if on_bad:
+        raise UsageError(
+            f"--on-bad is for running text, and {run} translates pairs, of which every one counts.",
+            "Leave --on-bad out.",
+        )
+
+
+def refuse_options_of_translation(run: str, search: SearchOptions | None, **options: object) -> None:
     """Refuse what says something about translations only."""
-    for name, value in options.items():
+    given = {name: value is not None for name, value in as_fields(search).items()}
+    for name, value in {**options, **given}.items():
         if value:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} is for translations, and {run} translates nothing.", f"Leave {option} out.")

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,8 @@ from regard.cli.options import (
     as_fields,
     changed,
 )
-from regard.cli.terminal import Waiting, print_json, print_lines
+from regard.cli.terminal import Waiting, note, print_json, print_lines
+from regard.cli.translate import read_stdin
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 def generate(
     run: Annotated[str, Parameter(help="a run: runs/mine, runs/mine@best, runs/mine@400")],
     /,
-    *prompts: Annotated[str, Parameter(name="PROMPT", help="what to go on from; without it a new document begins")],
+    *prompts: Annotated[
+        str,
+        Parameter(name="PROMPT", help="what to go on from; without it all of standard input, if something is piped"),
+    ],
     samples: Annotated[int, Parameter(group=SAMPLING, help="so many different continuations of each prompt (1)")] = 1,
     search: SearchOptions | None = None,
     sampling: SamplingOptions | None = None,
@@ -36,20 +41,24 @@ def generate(
 ) -> None:
     """Write text that goes on from a prompt, and show it as it is written.
 
-    It ends where the model ends it, or after --max-length tokens (256), even beyond the model's context. The tokens are
-    drawn at random; --temperature 0 takes the likeliest, --beam N searches. The same seed gives the same text. With
+    Where no prompt is given and standard input is no terminal, all that comes from there is one prompt, without its last
+    line end. From nothing, a new document begins.
+
+    The text ends where the model ends it, or after --max-length tokens (256), even beyond the model's context. The tokens
+    are drawn at random; --temperature 0 takes the likeliest, --beam N searches. The same seed gives the same text. With
     several prompts or --samples each text stands below a line that numbers it. --json has the tokens with their
     probabilities.
     """
     if samples < 1:
         raise UsageError(f"--samples is at least 1, not {samples}.", "Give --samples a larger number.")
     [loaded] = load_runs([run])
-    loaded.language_task  # noqa: B018  a run of another task is refused before anything is written
+    loaded.expect("language")
     decoding = changed(loaded.config.decoding, **as_fields(search), **as_fields(sampling))
     if search is not None and (search.beam or 1) > 1:
         decoding = replace(decoding, sample=bool(sampling and sampling.sample))
     decoding = replace(decoding, n_best=samples)
-    wanted = prompts or ("",)
+    wanted = prompts or ("" if sys.stdin.isatty() else "\n".join(read_stdin()),)
+    tell_unknown([text for prompt in wanted for text in loaded.language_task.tokenizer.unknown(prompt)])
     if len(wanted) == 1 and samples == 1 and not json and (decoding.sample or decoding.beam == 1):
         pieces = loaded.stream(wanted[0], decoding=decoding, banned=ban, seed=seed)
         sys.stdout.write(wanted[0])
@@ -71,6 +80,16 @@ def generate(
             print_lines([*heading, generation.prompt + continuation.text])
 
 
+def tell_unknown(texts: Sequence[str], *, most: int = 5) -> None:
+    """Say what of the prompts the vocabulary does not know, if there is such."""
+    from regard.data.formats.rows import excerpt
+
+    if different := list(dict.fromkeys(texts)):
+        shown = ", ".join(f"'{excerpt(text)}'" for text in different[:most])
+        more = f" and {len(different) - most:,} more" if len(different) > most else ""
+        note(f"not in the vocabulary, and so unknown to the model: {shown}{more}")
+
+
 def as_json(generation: "Generation") -> dict[str, Any]:
     """Write a generation with all that is known of it."""
 
@@ -83,4 +102,5 @@ def as_json(generation: "Generation") -> dict[str, Any]:
         end = {"end_probability": math.exp(one.log_probs[-1])} if one.finished else {}
         return {"text": one.text, "finished": one.finished, **end, "tokens": tokens}
 
-    return {"prompt": generation.prompt, "continuations": [described(one) for one in generation.continuations]}
+    continuations = [described(one) for one in generation.continuations]
+    return {"prompt": generation.prompt, "unknown": generation.unknown, "continuations": continuations}

@@ -17,7 +17,11 @@ SAMPLING = Group("Sampling", sort_key=30)
 JsonFlag = Annotated[bool, Parameter(help="write JSON for programs instead of text for people")]
 SourceOption = Annotated[
     str,
-    Parameter(name="--from", metavar="CODE", help="language code or column of the source, where a file holds several"),
+    Parameter(
+        name="--from",
+        metavar="CODE",
+        help="language code or column of the source, or of the text, where a file holds several",
+    ),
 ]
 TargetOption = Annotated[
     str,

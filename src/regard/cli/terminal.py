@@ -6,7 +6,7 @@ On a terminal in colour and with bars, elsewhere as plain lines. rich heeds NO_C
 import math
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
@@ -160,17 +160,31 @@ class Waiting:
 
 
 class Stages:
-    """The progress of several things, one after another; called with what is done now, and how many of it."""
+    """The progress of several things, one after another; called with what is done now, and how many of it.
 
-    def __init__(self, *, unit: str) -> None:
+    unit:      what is counted
+    others:    what is counted instead where this or that is done
+    patience:  seconds before a stage shows; none by default, as a stage may call only at its beginning
+    """
+
+    def __init__(self, *, unit: str, others: Mapping[str, str] | None = None, patience: float = 0) -> None:
         self.unit = unit
+        self.others = others or {}
+        self.patience = patience
         self._waiting: Waiting | None = None
+
+    def __enter__(self) -> "Stages":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __call__(self, what: str, done: int) -> None:
         if self._waiting is None or what != self._waiting.what:
             self.close()
-            # At once: a stage may call only at its beginning.
-            self._waiting = Waiting(what, unit=self.unit, patience=0)
+            self._waiting = Waiting(what, unit=self.others.get(what, self.unit), patience=self.patience)
         self._waiting(done)
 
     def close(self) -> None:

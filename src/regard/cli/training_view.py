@@ -114,7 +114,7 @@ class PeopleView:
 
     def _report(self, report: Report) -> None:
         self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
-        self.training, self.verb = report.config.training, find_task(report.config.task).verb
+        self.training, self.task = report.config.training, find_task(report.config.task)
         print_facts(report_rows(report), people())
         tell()
 
@@ -141,7 +141,7 @@ class PeopleView:
             tell(f"step {event.step:,}: validation {scores}{best}", style="bold" if event.best else "")
         samples = event.validation.samples
         if samples:
-            show_sample(samples[self.n_validations % len(samples)])
+            show_sample(samples[self.n_validations % len(samples)], self.task.sample_labels)
         self.n_validations += 1
 
     def _finished(self, event: Finished) -> None:
@@ -166,9 +166,9 @@ class PeopleView:
         if not self.advise:
             return
         for sample in self.last.samples if self.last else ():
-            show_sample(sample)
+            show_sample(sample, self.task.sample_labels)
         tell("\nNext:")
-        for command in (f'{self.verb} {run} "…"', f"evaluate {run} --data TEST-FILES", f"plot {run}"):
+        for command in (f'{self.task.verb} {run} "…"', f"evaluate {run} --data TEST-FILES", f"plot {run}"):
             tell(f"  regard {command}", style="bold")
 
 
@@ -200,11 +200,11 @@ def scores_text(scores: Mapping[str, float | None]) -> str:
     )
 
 
-def show_sample(sample: tuple[str, str, str]) -> None:
-    """Show an input, what was expected, and what came."""
-    for label, text in zip(("source", "expected", "output"), sample, strict=True):
+def show_sample(sample: tuple[str, str, str], labels: tuple[str, str, str]) -> None:
+    """Show an input, what was expected, and what came, which stands out."""
+    for number, (label, text) in enumerate(zip(labels, sample, strict=True)):
         on_one_line = text.replace("\n", " ⏎ ")
-        tell(f"    {label:<9} {on_one_line}", style="dim" if label != "output" else "")
+        tell(f"    {label:<9} {on_one_line}", style="" if number == 2 else "dim")
 
 
 class JsonView:

@@ -65,6 +65,8 @@ def translate(
     the alignment if asked for, with tabs between them. --json has the tokens and their log-probabilities too.
     """
     first, *others = load_runs([run, *ensemble])
+    for loaded in (first, *others):
+        loaded.expect("translate")
     decoding = changed(first.config.decoding, n_best=n_best, **as_fields(search), **as_fields(sampling))
     rules = rules or Rules()
     from regard.runtime import mix

@@ -15,7 +15,11 @@ def option(default: Any, help: str, *, least: float | None = None, below: float 
 class DataConfig:
     """What is read, and how strictly."""
 
-    train: tuple[str, ...] = option((), "training files: two aligned text files, or one or more of any known format")
+    train: tuple[str, ...] = option(
+        (),
+        "training files: for translate two aligned text files, or one or more of any known format; for language one or"
+        " more, of text or of any such format",
+    )
     valid: tuple[str, ...] = option((), "validation files; without them a part of the training data is held out")
     source: str = option("", "language code or column of the source, or of the text, where a file holds several")
     target: str = option("", "language code or column of the target, where a file holds several")
@@ -55,10 +59,15 @@ class TrainingConfig:
     steps: int = option(0, "stop after so many updates; 0 for no such limit", least=0)
     epochs: int = option(0, "stop after so many passes over the data; 0 for no such limit", least=0)
     minutes: float = option(0.0, "stop after so many minutes; 0 for no such limit", least=0)
-    batch_tokens: int = option(4096, "padded tokens of the longer side in a batch", least=1)
+    batch_tokens: int = option(
+        4096, "tokens in a batch: of pairs those of the longer side, padded; of text those of all its windows", least=1
+    )
     accumulate: int = option(1, "batches whose gradients are added up before an update", least=1)
     learning_rate: float = option(0.003, "the schedule's peak", least=0)
-    schedule: str = option("inverse-sqrt", "inverse-sqrt, cosine, linear or constant")
+    schedule: str = option(
+        "inverse-sqrt",
+        "inverse-sqrt, cosine, linear or constant; auto is cosine, or constant where only minutes end the run",
+    )
     warmup: int = option(1000, "updates over which the rate rises to its peak", least=0)
     beta1: float = option(0.9, "Adam's decay of the mean", least=0, below=1)
     beta2: float = option(0.98, "Adam's decay of the square", least=0, below=1)
@@ -70,7 +79,9 @@ class TrainingConfig:
     )
     validate_every: int = option(0, "updates between validations; 0 for once an epoch, at least 200", least=0)
     validate_decoded: int = option(
-        200, "how many validation sentences are decoded and scored; 0 for none, -1 for all", least=-1
+        200,
+        "how many validation sentences are decoded and scored, 0 for none, -1 for all; of text, 0 for no samples",
+        least=-1,
     )
     save_every_steps: int = option(0, "updates between saves beside those at validations; 0 for none", least=0)
     save_every_minutes: float = option(10.0, "minutes between saves beside those at validations; 0 for none", least=0)
@@ -137,7 +148,7 @@ TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "training": {
             "label_smoothing": 0.0,
             "learning_rate": 0.001,
-            "schedule": "cosine",
+            "schedule": "auto",
             "warmup": 100,
             "beta2": 0.99,
             "epsilon": 1e-8,

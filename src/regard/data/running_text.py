@@ -16,14 +16,14 @@ from regard.data.corpus import Corpus, CorpusWriter
 from regard.data.documents import Part, passages
 from regard.data.formats.endings import ending_of
 from regard.data.hold_out import is_held_out
-from regard.data.text_screening import Progress, TextFacts, allowed_share, good_parts, look_through
+from regard.data.text_screening import Faults, Progress, TextFacts, allowed_share, good_parts, look_through
 from regard.data.tokenizers import Tokenizer
 from regard.data.vocabularies import tokenizer_for
 from regard.errors import ConfigError, DataError
 
 CHUNK = 64  # passages tokenised together
 LONG = 1000  # characters: shorter lines and records are not cut in two
-_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,15 +70,25 @@ def prepare_text(
 def text_corpus(
     files: Sequence[str], data: DataConfig, tokenizer: Tokenizer, *, share: float, progress: Progress
 ) -> Corpus:
-    """Return all text of some files, encoded; DataError if more than a share of its lines is bad."""
+    """Return all good text of some files, encoded; DataError if more than a share of its lines is bad.
+
+    `LeftOut.of` reads from its facts which lines were bad.
+    """
+    faults = Faults()
     return _encoded(
         ("whole", repr(share)),
-        lambda: passages(good_parts(files, data, share=share)),
+        lambda: whole_text(files, data, share=share, faults=faults),
         files,
         data,
         tokenizer,
         progress,
+        faults=faults,
     )
+
+
+def whole_text(files: Sequence[str], data: DataConfig, *, share: float, faults: Faults | None = None) -> Iterator[Part]:
+    """Yield the passages of all good text; DataError at the end if more than a share of the lines is bad."""
+    return passages(good_parts(files, data, share=share, faults=faults))
 
 
 def _encoded(
@@ -88,15 +98,22 @@ def _encoded(
     data: DataConfig,
     tokenizer: Tokenizer,
     progress: Progress,
+    *,
+    faults: Faults | None = None,
 ) -> Corpus:
-    """Return encoded text from the cache, or encode it; `key` says what the files' contents and the settings do not."""
+    """Return encoded text from the cache, or encode it; `key` says what the files' contents and the settings do not.
+
+    faults: what reading the text fills, if that is to be remembered with it
+    """
     contents = [content_hash(file) + ending_of(file) for file in files]
     vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
     settings = repr((data.source, data.separator))
-    return cached(
-        ("text", _VERSION, *key, settings, vocabulary, *contents),
-        lambda writer: _encode(writer, text(), files, tokenizer, progress),
-    )
+
+    def encode(writer: CorpusWriter) -> dict[str, object]:
+        counts = _encode(writer, text(), files, tokenizer, progress)
+        return counts if faults is None else {**counts, **faults.as_facts(files)}
+
+    return cached(("text", _VERSION, *key, settings, vocabulary, *contents), encode)
 
 
 def _encode(

@@ -6,6 +6,7 @@ Bad lines (no UTF-8, a NUL byte) are left out and counted; too many of them stop
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from regard.config import DataConfig
 from regard.data.cache import cached
@@ -17,8 +18,33 @@ from regard.errors import DataError, UsageError, did_you_mean
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
 TAIL = 0.1  # of the text
-_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
 Progress = Callable[[str, int], None]  # what is done, and how many lines so far
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """Bad lines that were left out: how many for each reason, the most frequent first, and the first examples of it."""
+
+    reasons: Mapping[str, int]
+    examples: Mapping[str, tuple[Bad, ...]]
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], files: Sequence[str]) -> "LeftOut":
+        """Read what `Faults.as_facts` wrote, of these files."""
+        examples = {
+            reason: tuple(Bad(files[file], line, reason, excerpt) for file, line, excerpt in bad)
+            for reason, bad in facts["examples"].items()
+        }
+        return cls(reasons=facts["reasons"], examples=examples)
+
+    def sentences(self) -> list[str]:
+        """Say how many were left out and why, with two examples: a sentence a reason."""
+        return [
+            f"{count:,} bad line{'s' if count > 1 else ''}, {reason}: "
+            + "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in self.examples[reason][:2])
+            for reason, count in self.reasons.items()
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +53,7 @@ class TextFacts:
 
     n_documents: int
     n_characters: int
-    reasons: Mapping[str, int]  # why lines were left out, and how many
-    examples: Mapping[str, tuple[Bad, ...]]
+    left_out: LeftOut
     limit: int  # the largest hash of a document that is held out; -1 for none
     tail: int  # the character from which on the text is held out; -1 for none
 
@@ -48,8 +73,6 @@ def good_parts(
     for part in read_documents(files, column=data.source, separator=data.separator):
         if isinstance(part, Bad):
             faults.add(part)
-            if share == 0:
-                break
         else:
             faults.n_good += 1
             yield part
@@ -71,6 +94,14 @@ class Faults:
         if len(examples) < N_EXAMPLES:
             examples.append(bad)
 
+    def as_facts(self, files: Sequence[str]) -> dict[str, Any]:
+        """Return what `LeftOut` needs to know, as JSON; files by their number, as they may lie elsewhere another time."""
+        examples = {
+            reason: [(files.index(one.file), one.line, one.excerpt) for one in bad]
+            for reason, bad in self.examples.items()
+        }
+        return {"reasons": dict(self.reasons.most_common()), "examples": examples}
+
     def enforce(self, share: float) -> None:
         """Refuse text of which more than a share is bad, or nothing good."""
         n_bad = self.reasons.total()
@@ -80,8 +111,6 @@ class Faults:
             return
         counts = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
         first = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad, *_ in self.examples.values())
-        if share == 0:
-            raise DataError(f"{first}: {counts}.", "Mend the text: every line of it counts.")
         raise DataError(
             f"{n_bad:,} of {n_bad + self.n_good:,} lines are bad (at most {share:.0%} may be): {counts}. First: {first}.",
             self._remedy(),
@@ -100,15 +129,11 @@ def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progre
     settings = repr((data.source, data.separator, data.on_bad, hold_out))
     key = ("facts of text", _VERSION, settings, *(contents[file] for file in data.train))
     found = dict(cached(key, lambda writer: _look_through(data, progress)).facts)
-    examples = {
-        reason: tuple(Bad(data.train[file], line, reason, excerpt) for file, line, excerpt in bad)
-        for reason, bad in found.pop("examples").items()
-    }
-    return TextFacts(**found, examples=examples)
+    return TextFacts(**found.pop("counts"), left_out=LeftOut.of(found, data.train))
 
 
 def _look_through(data: DataConfig, progress: Progress) -> dict[str, object]:
-    """Read the training files once; return what `look_through` remembers as JSON, files by their number."""
+    """Read the training files once; return what `look_through` remembers, as JSON."""
     faults, hold_out = Faults(), HoldOut(data.hold_out, noun="documents")
     n_documents = n_characters = 0
     for passage in passages(good_parts(data.train, data, share=allowed_share(data.on_bad), faults=faults)):
@@ -123,15 +148,5 @@ def _look_through(data: DataConfig, progress: Progress) -> dict[str, object]:
             limit = hold_out.limit()
         else:
             tail = int((1 - TAIL) * n_characters)
-    examples = {
-        reason: [(data.train.index(one.file), one.line, one.excerpt) for one in bad]
-        for reason, bad in faults.examples.items()
-    }
-    return {
-        "n_documents": n_documents,
-        "n_characters": n_characters,
-        "reasons": dict(faults.reasons.most_common()),
-        "examples": examples,
-        "limit": limit,
-        "tail": tail,
-    }
+    counts = {"n_documents": n_documents, "n_characters": n_characters, "limit": limit, "tail": tail}
+    return {"counts": counts, **faults.as_facts(data.train)}

@@ -128,6 +128,11 @@ class Tokenizer:
             spans[0] = (0, 0)
         return [Piece(id, text[a:b], a, b) for id, (a, b) in zip(encoding.ids, spans, strict=True)]
 
+    def unknown(self, text: str) -> list[str]:
+        """Return what of a text is not in the vocabulary, characters or words, each once and in their order."""
+        unknown = (piece.text for piece in self.pieces(text) if piece.id == self.unknown_id)
+        return list(dict.fromkeys(one.strip() or one for one in unknown))  # a word may have its space with it
+
     def words(self, text: str) -> list[int]:
         """Return for each piece which word of text.split() it belongs to.
 

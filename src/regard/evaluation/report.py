@@ -6,13 +6,13 @@ Returns facts, as a table of strings and as plain data; showing them is the call
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from regard.errors import DataError, UsageError
 from regard.evaluation.lengths import LengthBucket, buckets_by_length
-from regard.evaluation.scores import LABELS, Score, lower_is_better, score_of
+from regard.evaluation.scores import Score, lower_is_better, score_of
 from regard.evaluation.significance import SEED, Significance, compare_to_baseline
 from regard.evaluation.statistics import METRICS, Counts, References, Statistics, gather_statistics, reference_streams
 
@@ -40,6 +40,17 @@ class Row:
     scores: tuple[Score, ...]
     significance: tuple[Significance, ...]
     by_length: tuple[LengthBucket, ...]  # the first metric, by the length of the source
+
+
+class Tested(Protocol):
+    """A system with its scores and what is known of their chance, metric by metric."""
+
+    @property
+    def system(self) -> str: ...
+    @property
+    def scores(self) -> tuple[Score, ...]: ...
+    @property
+    def significance(self) -> tuple[Significance, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,17 +91,7 @@ class Comparison:
 
     def as_significance_table(self) -> Table:
         """How sure the scores are: one row a metric and system, with both tests against the baseline."""
-        headings = ["metric", "system", "score", "95 % interval", "difference", "p bootstrap", "p randomisation"]
-        cells = []
-        for number, score in enumerate(self.rows[0].scores):
-            for row in self.rows:
-                found = row.significance[number]
-                interval = f"{found.low:.2f} to {found.high:.2f}"
-                tested = ["baseline", "", ""]
-                if found.delta is not None:
-                    tested = [f"{found.delta:+.2f}", f"{found.bootstrap_p:.4f}", f"{found.randomisation_p:.4f}"]
-                cells.append([score.label, row.system, f"{found.score:.2f}", interval, *tested])
-        return headings, cells
+        return significance_table(self.rows, digits=2)
 
     def as_length_table(self) -> Table:
         """The first metric by the length of the source: one row a system, a column a range that holds sentences."""
@@ -125,7 +126,7 @@ def compare_systems(
     seed: int = SEED,
 ) -> Comparison:
     """Score all systems on the same sentences and test each against the first."""
-    _check_names(systems)
+    check_names([system.name for system in systems])
     streams = reference_streams(references)
     if len(sources) != len(streams[0]):
         raise DataError(
@@ -176,15 +177,11 @@ def _row(
 
 
 def _row_as_json(row: Row) -> dict[str, Any]:
-    scores = {
-        score.name: {"label": LABELS[score.name], "signature": score.signature, **_without_metric(found)}
-        for score, found in zip(row.scores, row.significance, strict=True)
-    }
     return {
         "system": row.system,
         "parameters": row.parameters,
         "sentences_per_second": row.sentences_per_second,
-        "scores": scores,
+        "scores": scores_as_json(row),
         "by_length": [
             {"words": one.label, "sentences": one.sentences, **{score.name: score.value for score in one.scores}}
             for one in row.by_length
@@ -192,8 +189,29 @@ def _row_as_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _without_metric(found: Significance) -> dict[str, Any]:
-    return {name: value for name, value in dataclasses.asdict(found).items() if name != "metric"}
+def significance_table(rows: Sequence[Tested], *, digits: int) -> Table:
+    """How sure the scores are: one row a metric and system, with both tests against the first, the baseline."""
+    headings = ["metric", "system", "score", "95 % interval", "difference", "p bootstrap", "p randomisation"]
+    cells = []
+    for number, score in enumerate(rows[0].scores):
+        for row in rows:
+            found = row.significance[number]
+            interval = f"{found.low:.{digits}f} to {found.high:.{digits}f}"
+            tested = ["baseline", "", ""]
+            if found.delta is not None:
+                tested = [f"{found.delta:+.{digits}f}", f"{found.bootstrap_p:.4f}", f"{found.randomisation_p:.4f}"]
+            cells.append([score.label, row.system, f"{found.score:.{digits}f}", interval, *tested])
+    return headings, cells
+
+
+def scores_as_json(row: Tested) -> dict[str, dict[str, Any]]:
+    """Return the scores of a system by name, each with its signature and what is known of its chance."""
+    described = {}
+    for score, found in zip(row.scores, row.significance, strict=True):
+        facts = dataclasses.asdict(found)
+        name = facts.pop("metric")
+        described[name] = {"label": score.label, "signature": score.signature, **facts}
+    return described
 
 
 def _examples(
@@ -218,8 +236,8 @@ def _examples(
     ]
 
 
-def _check_names(systems: Sequence[System]) -> None:
-    names = [system.name for system in systems]
+def check_names(names: Sequence[str]) -> None:
+    """Refuse to compare nothing, or two systems that nobody could tell apart."""
     if not names:
         raise UsageError("There are no systems to compare.", "Give at least one.")
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -7,7 +7,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.evaluation.statistics import METRICS, References, Statistics, gather_statistics
+import numpy as np
+
+from regard.evaluation.statistics import (
+    METRICS,
+    TEXT_METRICS,
+    References,
+    Statistics,
+    gather_statistics,
+    text_statistics,
+)
 
 LABELS = {
     "bleu": "BLEU",
@@ -60,19 +69,16 @@ def perplexity(loss: float) -> Score:
     return Score(name="perplexity", value=value, signature="unit:token")
 
 
-def text_scores(loss: float, *, n_tokens: int, n_bytes: int | None) -> list[Score]:
-    """Score running text by the mean cross entropy of its tokens, in nats.
+def text_scores(nats: float, *, n_tokens: int, n_bytes: int | None) -> list[Score]:
+    """Score running text by the cross entropy of its tokens, summed, in nats.
 
     n_bytes: of the text, if its tokens hold all of it; None for no bits per byte. These compare models over different
     vocabularies: what all the text costs, over all its bytes.
     """
-    scores = [Score(name="loss", value=loss, signature="unit:nats a token"), perplexity(loss)]
-    if n_bytes:
-        bits = loss * n_tokens / math.log(2) / n_bytes
-        scores.append(Score(name="bits_per_byte", value=bits, signature=f"tokens:{n_tokens}|bytes:{n_bytes}"))
-    return scores
+    whole = None if n_bytes is None else np.array([float(n_bytes)])
+    return [score_of(found) for found in text_statistics(np.array([nats]), np.array([float(n_tokens)]), whole)]
 
 
 def lower_is_better(name: str) -> bool:
     """Tell whether a score counts faults."""
-    return name in ("ter", "loss", "perplexity", "bits_per_byte")
+    return name in ("ter", *TEXT_METRICS)

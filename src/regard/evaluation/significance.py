@@ -1,4 +1,6 @@
-"""Is one system better than another, or was the test set lucky? Two paired tests over sentence statistics.
+"""Is one system better than another, or was the test set lucky? Two paired tests over the counts of each sentence.
+
+Of running text a stretch takes the place of a sentence.
 
 Bootstrap: Koehn, "Statistical Significance Tests for Machine Translation Evaluation", 2004.
 Approximate randomisation: Riezler and Maxwell, "On Some Pitfalls in Automatic Evaluation", 2005.
@@ -18,7 +20,7 @@ from regard.evaluation.statistics import Counts, Statistics, score_sums
 SEED = 12345
 # Drawing so many numbers at a time bounds the memory on large test sets.
 _CHUNK = 2_000_000
-# Sums of counts are exact, but a mean length of several references is not.
+# Sums of counts are exact, but a mean length of several references is not, nor what a text costs.
 _TIE = 1e-9
 
 

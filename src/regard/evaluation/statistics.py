@@ -2,6 +2,8 @@
 
 sacreBLEU counts, once per system. The formulas from sums to scores stand here a second time, over whole arrays,
 because significance tests need some ten thousand corpus scores; the tests hold them equal to sacreBLEU's.
+
+Running text has no sentences: a stretch of it adds what it cost a model, its tokens and its bytes.
 """
 
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from sacrebleu.metrics.ter import TER
 from regard.errors import DataError, UsageError, did_you_mean
 
 METRICS = ("bleu", "chrf", "ter")
+TEXT_METRICS = ("loss", "perplexity", "bits_per_byte")
 # The tokenizers of sacreBLEU that work offline; the two mecab ones need an extra package of it.
 TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
 
@@ -31,6 +34,7 @@ class Statistics:
     bleu: (N, 10) lengths of hypothesis and reference, then matches and totals of 1- to 4-grams.
     chrf: (N, 18) n-grams of hypothesis, of reference, and matches, for 1 to 6 characters.
     ter:  (N, 2) edits and the mean length of the references.
+    loss, perplexity: (N, 2) nats and tokens. bits_per_byte: (N, 2) nats and bytes.
     """
 
     metric: str
@@ -70,6 +74,20 @@ def gather_statistics(
     return gathered
 
 
+def text_statistics(nats: Counts, n_tokens: Counts, n_bytes: Counts | None) -> list[Statistics]:
+    """Put together what stretches of text (N,) cost: loss, perplexity and, where their bytes are given, bits per byte."""
+    by_token = np.stack((nats, n_tokens), axis=1)
+    gathered = [
+        Statistics(metric="loss", counts=by_token, signature="unit:nats a token"),
+        Statistics(metric="perplexity", counts=by_token, signature="unit:token"),
+    ]
+    if n_bytes is not None:
+        signature = f"tokens:{n_tokens.sum():.0f}|bytes:{n_bytes.sum():.0f}"
+        by_byte = np.stack((nats, n_bytes), axis=1)
+        gathered.append(Statistics(metric="bits_per_byte", counts=by_byte, signature=signature))
+    return gathered
+
+
 def check_tokenizer(name: str) -> None:
     """Refuse a tokenizer that BLEU does not have; before a test set is translated, not after."""
     if name not in TOKENIZERS:
@@ -86,7 +104,14 @@ def reference_streams(references: References) -> list[list[str]]:
 
 def score_sums(metric: str, sums: Counts) -> Counts:
     """Turn summed counts (…, K) into scores (…)."""
-    formulas = {"bleu": _bleu, "chrf": _chrf, "ter": _ter}
+    formulas = {
+        "bleu": _bleu,
+        "chrf": _chrf,
+        "ter": _ter,
+        "loss": _cost,
+        "perplexity": _perplexity,
+        "bits_per_byte": _bits,
+    }
     return formulas[metric](sums)
 
 
@@ -119,6 +144,23 @@ def _ter(sums: Counts) -> Counts:
     edits, reference_length = sums[..., 0], sums[..., 1]
     rate = edits / np.where(reference_length > 0, reference_length, 1)
     return 100 * np.where(reference_length > 0, rate, edits > 0)
+
+
+def _cost(sums: Counts) -> Counts:
+    """What a token, or a byte, costs."""
+    cost: Counts = sums[..., 0] / sums[..., 1]
+    return cost
+
+
+def _perplexity(sums: Counts) -> Counts:
+    with np.errstate(over="ignore"):  # infinity is the right answer then
+        perplexity: Counts = np.exp(_cost(sums))
+    return perplexity
+
+
+def _bits(sums: Counts) -> Counts:
+    bits: Counts = _cost(sums) / np.log(2)
+    return bits
 
 
 def _metric(name: str, *, tokenize: str, lowercase: bool) -> Metric:

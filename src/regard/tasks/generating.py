@@ -17,6 +17,7 @@ from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
 from regard.decoding.result import DeadEndError, Hypothesis
 from regard.decoding.rules import Banned, Rule
+from regard.decoding.sampling import COLD
 from regard.decoding.search import can_stream, decode, stream
 from regard.decoding.sliding import Sliding
 from regard.errors import UsageError
@@ -41,15 +42,23 @@ class Continuation:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A prompt and its continuations, the likeliest first."""
+    """A prompt, what of it the vocabulary does not know, and its continuations, the likeliest first."""
 
     prompt: str
+    unknown: tuple[str, ...]
     continuations: tuple[Continuation, ...]
 
     @property
     def text(self) -> str:
         """The first continuation, without the prompt."""
         return self.continuations[0].text
+
+
+def has_choice(decoding: DecodingConfig) -> bool:
+    """Whether a prompt may be gone on from in several ways, and not only by the likeliest token each time."""
+    if decoding.sample:
+        return not (0 <= decoding.temperature < COLD or decoding.top_k == 1)
+    return decoding.beam > 1
 
 
 class TextGrowth:
@@ -105,8 +114,13 @@ class Generator:
 
     def generate(self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> list[Generation]:
         """Go on from each prompt; an empty one begins a document."""
+        if self.decoding.n_best > 1 and not has_choice(self.decoding):
+            raise UsageError(
+                f"{self.decoding.n_best} texts for each prompt are asked for, and without chance they would all be equal.",
+                "Ask for one, draw at random with a temperature above 0 and no top_k of 1, or search with a beam of 2 or "
+                "more.",
+            )
         begun = [self._encode(prompt) for prompt in prompts]
-
         lengths = [len(row) for row in begun]
 
         def run(numbers: list[int]) -> list[tuple[Continuation, ...]]:
@@ -118,7 +132,10 @@ class Generator:
                 raise DeadEndError(sentence=number, position=error.position, name=name) from None
 
         found = run_in_batches(lengths, run, batch_size=self.decoding.batch_size, progress=progress)
-        return [Generation(prompt=prompt, continuations=own) for prompt, own in zip(prompts, found, strict=True)]
+        return [
+            Generation(prompt=prompt, unknown=tuple(self.tokenizer.unknown(prompt)), continuations=own)
+            for prompt, own in zip(prompts, found, strict=True)
+        ]
 
     def continuations(
         self, rows: Sequence[Sequence[int]], numbers: Sequence[int] | None = None

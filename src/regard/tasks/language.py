@@ -4,24 +4,27 @@ Works with any model that offers `states(ids, documents)` and an output layer (o
 `start` and `step`. How prompts become text is in `generating.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from regard.config import DecodingConfig, RunConfig
+from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data.running_text import TextData, prepare_text, text_corpus
-from regard.data.text_screening import TAIL
+from regard.data.text_screening import TAIL, LeftOut, allowed_share
 from regard.data.tokenizers import Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score, text_scores
 from regard.models.presets import find_preset
 from regard.tasks.generating import Generator
 from regard.tasks.task import Examples, Prepared, Progress, Validation
-from regard.tasks.token_loss import token_loss
+from regard.tasks.token_loss import token_loss, token_losses
 from regard.tasks.windows import WindowBatch, WindowExamples
 from regard.tasks.word_vectors import WordVectors
 
@@ -35,6 +38,7 @@ class Language:
 
     name = "language"
     verb = "generate"
+    sample_labels = ("given", "followed", "written")
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:
         self.tokenizer = tokenizer
@@ -47,7 +51,9 @@ class Language:
         task = cls(data.tokenizer, config)
         train = task.examples(data.train, config.data.train)
         valid = task.examples(data.valid, config.data.valid or config.data.train)
-        return Prepared(task=task, train=train, valid=valid, facts=_facts(data, train), hashes=data.hashes)
+        vectors = [("vectors", task.word_vectors.about("words"))] if task.word_vectors is not None else []
+        facts = (*_facts(data, train, config), *vectors)
+        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> "Language":
@@ -62,40 +68,70 @@ class Language:
 
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embedding; a word without a vector keeps its random one."""
+        if self.word_vectors is not None:
+            self.word_vectors.put_into(model, "embedding.tokens.weight", self.config)
+
+    @cached_property
+    def word_vectors(self) -> WordVectors | None:
+        """The given vectors, read when first asked for."""
         path = self.config.tokenizer.vectors
-        if path:
-            vectors = WordVectors.read(path, self.tokenizer)
-            vectors.put_into(model.embedding.tokens.weight, freeze=self.config.tokenizer.freeze_vectors)  # type: ignore[union-attr, arg-type]
+        return WordVectors.read(path, self.tokenizer) if path else None
 
     def loss(self, model: Any, batch: WindowBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the tokens that follow, and their number."""
-        inputs = (batch.ids,) if batch.documents is None else (batch.ids, batch.documents)
-        return token_loss(model, inputs, batch.goals, batch.real, smoothing=smoothing)
+        return token_loss(model, _inputs(batch), batch.goals, batch.real, smoothing=smoothing)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
         """Loss, perplexity and bits per byte of all the text; with `n_decoded`, a few places gone on from."""
         assert isinstance(examples, WindowExamples)
-        loss, *others = self._scores(model, examples)
+        loss, *others = self.scores(model, examples)
         can_write = n_decoded and hasattr(model, "step")  # a network of the caller's own may know nothing of decoding
         samples = self._samples(model, examples, decoding) if can_write else ()
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
-    def score(
-        self,
-        model: nn.Module,
-        files: Sequence[str],
-        *,
-        column: str = "",
-        progress: Callable[[int], None] = lambda done: None,
-    ) -> tuple[list[Score], int, int]:
-        """Score the text of files, all of it, by loss, perplexity and, where nothing of it is lost, bits per byte.
+    def read(self, files: Sequence[str], data: DataConfig, *, progress: Progress) -> WindowExamples:
+        """Read text to be scored, as `data` says, and encode it."""
+        corpus = text_corpus(files, data, self.tokenizer, share=allowed_share(data.on_bad), progress=progress)
+        return self.examples(corpus, files)
 
-        Return also how many tokens it has, and how many of them are unknown.
-        """
-        data = replace(self.config.data, source=column or self.config.data.source)
-        corpus = text_corpus(files, data, self.tokenizer, share=0.0, progress=lambda what, done: None)
-        examples = self.examples(corpus, files)
-        return self._scores(model, examples, progress), examples.n_predicted, corpus.facts["n_unknown"]
+    def scores(
+        self, model: nn.Module, text: WindowExamples, *, progress: Callable[[int], None] = lambda done: None
+    ) -> list[Score]:
+        """Score all of a text by loss, perplexity and, where nothing of it is lost, bits per byte."""
+        total, n_tokens = 0.0, 0.0
+        with torch.inference_mode():
+            for batch in _batches(model, text):
+                loss, count = self.loss(model, batch, smoothing=0.0)
+                total, n_tokens = total + float(loss), n_tokens + count
+                progress(int(n_tokens))
+        n_bytes = text.corpus.facts["n_bytes"] if self.keeps(text) else None
+        return text_scores(total, n_tokens=int(n_tokens), n_bytes=n_bytes)
+
+    def losses(
+        self, model: nn.Module, text: WindowExamples, *, progress: Callable[[int], None] = lambda done: None
+    ) -> npt.NDArray[np.float64]:
+        """The cross entropy of each token of a text but the first, in their order."""
+        found: list[Tensor] = []
+        n_tokens = 0
+        with torch.inference_mode():
+            for batch in _batches(model, text):
+                found.append(token_losses(model, _inputs(batch), batch.goals, batch.real).cpu().double())
+                n_tokens += len(found[-1])
+                progress(n_tokens)
+        return torch.cat(found).numpy()
+
+    def keeps(self, text: WindowExamples) -> bool:
+        """Whether the tokens hold all of a text: what is lost costs nothing, and its bytes would flatter."""
+        return self.tokenizer.kind != "words" and not text.corpus.facts["n_unknown"]
+
+    def notes(self, text: WindowExamples) -> tuple[str, ...]:
+        """What a reader of a text's scores should know."""
+        notes = [f"Left out: {sentence}." for sentence in LeftOut.of(text.corpus.facts, text.files).sentences()]
+        n_unknown = text.corpus.facts["n_unknown"]
+        if n_unknown:
+            of_all = f"{n_unknown:,} of {text.n_predicted:,} tokens"
+            notes.append(f"{of_all} are unknown to the vocabulary: there are no bits per byte.")
+        return tuple(notes)
 
     def generator(
         self, model: nn.Module, decoding: DecodingConfig, *, banned: Sequence[str] = (), seed: int = 1
@@ -114,21 +150,6 @@ class Language:
             seed=self.config.seed,
         )
 
-    def _scores(
-        self, model: nn.Module, examples: WindowExamples, progress: Callable[[int], None] = lambda done: None
-    ) -> list[Score]:
-        device = next(model.parameters()).device
-        total, n_tokens = 0.0, 0.0
-        with torch.inference_mode():
-            for indices in examples.fixed_order():
-                loss, count = self.loss(model, examples.batch(indices, device), smoothing=0.0)
-                total, n_tokens = total + float(loss), n_tokens + count
-                progress(int(n_tokens))
-        # What became an unknown token, or vanished, costs nothing: bits per byte would flatter.
-        lossless = self.tokenizer.kind != "words" and not examples.corpus.facts["n_unknown"]
-        n_bytes = examples.corpus.facts["n_bytes"] if lossless else None
-        return text_scores(total / n_tokens, n_tokens=int(n_tokens), n_bytes=n_bytes)
-
     def _samples(
         self, model: nn.Module, examples: WindowExamples, decoding: DecodingConfig
     ) -> tuple[tuple[str, str, str], ...]:
@@ -145,6 +166,17 @@ class Language:
         )
 
 
+def _inputs(batch: WindowBatch) -> tuple[Tensor, ...]:
+    """What a model reads; a network of the caller's own need not know of documents where there is one."""
+    return (batch.ids,) if batch.documents is None else (batch.ids, batch.documents)
+
+
+def _batches(model: nn.Module, text: WindowExamples) -> Iterator[WindowBatch]:
+    """All of a text, in its order, where the model is."""
+    device = next(model.parameters()).device
+    return (text.batch(indices, device) for indices in text.fixed_order())
+
+
 def context_length(config: RunConfig) -> int:
     """How many tokens a window has: the model's context; of a network of the caller's own, the longest allowed."""
     if not config.model.preset:
@@ -155,7 +187,7 @@ def context_length(config: RunConfig) -> int:
     return context
 
 
-def _facts(data: TextData, train: WindowExamples) -> tuple[tuple[str, str], ...]:
+def _facts(data: TextData, train: WindowExamples, config: RunConfig) -> tuple[tuple[str, str], ...]:
     """What the report before the first step says of the data."""
     found, counts = data.facts, data.train.facts
     valid = f"{data.valid.facts['n_tokens'] - 1:,} tokens"
@@ -170,9 +202,10 @@ def _facts(data: TextData, train: WindowExamples) -> tuple[tuple[str, str], ...]
         ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
         ("batches", f"{len(train.order(0)):,} an epoch, {train.batch_size:,} windows of {train.context:,} tokens"),
     ]
-    for reason, count in found.reasons.items():
-        examples = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in found.examples[reason][:2])
-        facts.append(("left out", f"{count:,} bad lines, {reason}: {examples}"))
+    facts += [("left out", sentence) for sentence in found.left_out.sentences()]
+    if config.data.valid:
+        of_validation = LeftOut.of(data.valid.facts, config.data.valid)
+        facts += [("left out", f"of validation, {sentence}") for sentence in of_validation.sentences()]
     if not data.tokenizer.lossless:
         facts.append(("lost", data.tokenizer.loss))
     return tuple(facts)

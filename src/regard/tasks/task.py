@@ -48,7 +48,7 @@ class Validation:
 
     loss: float
     scores: Mapping[str, float]
-    samples: tuple[tuple[str, str, str], ...] = ()  # input, expected, predicted
+    samples: tuple[tuple[str, str, str], ...] = ()  # input, expected, predicted: what the task calls them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,7 @@ class Task(Protocol):
 
     name: str
     verb: str  # the command that uses a trained run
+    sample_labels: tuple[str, str, str]  # what it calls the three texts of a sample
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:

@@ -33,6 +33,7 @@ class Translate:
 
     name = "translate"
     verb = "translate"
+    sample_labels = ("source", "expected", "output")
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:
         self.vocabulary = vocabulary
@@ -48,11 +49,9 @@ class Translate:
             for corpus, own in zip((data.train, data.valid), files, strict=True)
         )
         task = cls(data.vocabulary, config)
-        facts = [*pair_facts(data, train)]
-        for side, vectors in task.word_vectors.items():
-            n_words = getattr(data.vocabulary, side).vocab_size
-            facts.append(("vectors", f"{len(vectors.ids):,} of {n_words:,} {side} words, from {vectors.path}"))
-        return Prepared(task=task, train=train, valid=valid, facts=tuple(facts), hashes=data.hashes)
+        vectors = [("vectors", found.about(f"{side} words")) for side, found in task.word_vectors.items()]
+        facts = (*pair_facts(data, train), *vectors)
+        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> "Translate":
@@ -77,14 +76,8 @@ class Translate:
                 "them for the end.",
                 f"Set data.max_length={limit - 1}, or model.max_positions={longest + 1}.",
             )
-        freeze = self.config.tokenizer.freeze_vectors
-        if freeze and self.config.training.weight_decay:
-            raise ConfigError(
-                "Weight decay would shrink the vectors that tokenizer.freeze_vectors keeps as they are.",
-                "Set training.weight_decay = 0, or let the vectors be tuned.",
-            )
         for side, vectors in self.word_vectors.items():
-            vectors.put_into(getattr(model, f"{side}_embedding").tokens.weight, freeze=freeze)
+            vectors.put_into(model, f"{side}_embedding.tokens.weight", self.config)
 
     @cached_property
     def word_vectors(self) -> dict[str, WordVectors]:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.config import RunConfig
 from regard.data.tokenizers import Tokenizer
 from regard.data.vectors import read_vectors
 from regard.errors import ConfigError, DataError
@@ -13,9 +14,10 @@ from regard.errors import ConfigError, DataError
 
 @dataclass(frozen=True, kw_only=True)
 class WordVectors:
-    """The vectors (N, width) of those words of a vocabulary that the file has, and their ids (N,)."""
+    """The vectors (N, width) of those of a vocabulary's `n_words` words that the file has, and their ids (N,)."""
 
     path: str
+    n_words: int
     ids: Tensor
     vectors: Tensor
 
@@ -34,10 +36,31 @@ class WordVectors:
                 "Check the language of the vectors, and whether case and spelling agree with the corpus.",
             )
         ids = np.flatnonzero(table.any(axis=1))
-        return cls(path=path, ids=torch.from_numpy(ids), vectors=torch.from_numpy(table[ids]))
+        vectors = torch.from_numpy(table[ids])
+        return cls(path=path, n_words=tokenizer.vocab_size, ids=torch.from_numpy(ids), vectors=vectors)
 
-    def put_into(self, weight: nn.Parameter, *, freeze: bool) -> None:
-        """Write them into an embedding (words, width); the other words keep their own rows, and learn in any case."""
+    def about(self, words: str) -> str:
+        """What a report says of them; `words` is what the vocabulary has."""
+        return f"{len(self.ids):,} of {self.n_words:,} {words}, from {self.path}"
+
+    def put_into(self, model: nn.Module, name: str, config: RunConfig) -> None:
+        """Write them into the embedding (words, width) of that name; the other words keep their own rows, and learn.
+
+        With `tokenizer.freeze_vectors` they stay as they are.
+        """
+        freeze = config.tokenizer.freeze_vectors
+        if freeze and config.training.weight_decay:
+            raise ConfigError(
+                "Weight decay would shrink the vectors that tokenizer.freeze_vectors keeps as they are.",
+                "Set training.weight_decay = 0, or let the vectors be tuned.",
+            )
+        try:
+            weight = model.get_parameter(name)
+        except AttributeError:  # a network of the caller's own
+            raise ConfigError(
+                f"tokenizer.vectors go into {name}, which this network does not have.",
+                "Give its embedding that name, or leave tokenizer.vectors out.",
+            ) from None
         width = self.vectors.shape[1]
         if width != weight.shape[1]:
             raise ConfigError(

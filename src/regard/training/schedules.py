@@ -58,5 +58,5 @@ def check_schedule(config: TrainingConfig) -> None:
     if config.schedule in _DECAYING and not (config.steps or config.epochs):
         raise ConfigError(
             f"The schedule '{config.schedule}' falls to zero at the end, and no end is given in steps or epochs.",
-            "Give --steps or --epochs, or choose another: --set training.schedule=inverse-sqrt",
+            "Give --steps or --epochs, or choose another: --set training.schedule=constant",
         )
