@@ -202,7 +202,7 @@ def test_a_language_model_may_end_by_the_clock_alone(command: Any, corpus: tuple
     assert asked.code == 2
     assert asked.error == [
         "error: The schedule 'cosine' falls to zero at the end, and no end is given in steps or epochs.",
-        "Give --steps or --epochs, or choose another: --set training.schedule=inverse-sqrt",
+        "Give --steps or --epochs, or choose another: --set training.schedule=constant",
     ]
 
 

@@ -10,6 +10,7 @@ from transformers import LlamaForCausalLM
 
 from regard.errors import ConfigError
 from regard.models.llama import Llama, LlamaConfig
+from regard.parts.taps import recording
 
 SIZES = {"vocab": 40, "n_layers": 2, "n_heads": 4, "n_key_heads": 2, "d_model": 32, "d_ff": 48, "context": 24}
 
@@ -96,6 +97,31 @@ def test_a_cache_holds_shared_keys_once() -> None:
     model = make_model()
     _, state = model.step(model.start(1), some_ids(1, 3))
     assert state.past[0].key.shape == (1, 2, 3, 8)
+
+
+@pytest.mark.parametrize("counts", [None, [5, 2]])
+@pytest.mark.parametrize("window", [0, 3])
+def test_who_listens_to_the_weights_of_a_step_changes_nothing(window: int, counts: list[int] | None) -> None:
+    model, ids = make_model(window=window), some_ids(2, 6)
+    with torch.inference_mode():
+        _, state = model.step(model.start(2), ids[:, :5], None if counts is None else torch.tensor(counts))
+        logits, _ = model.step(state, ids[:, 5:])
+        with recording(model, "*.weights") as record:
+            heard, _ = model.step(state, ids[:, 5:])
+    assert torch.allclose(logits, heard, atol=1e-5)
+    assert {weights.shape[1:3] for weights in record.values()} == {(4, 1)}
+
+
+def test_one_query_reads_shared_keys_without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = make_model(), some_ids(1, 4)
+    with torch.inference_mode():
+        _, state = model.step(model.start(1), ids[:, :3])
+        monkeypatch.setattr(torch.Tensor, "repeat_interleave", None, raising=False)
+        model.step(state, ids[:, 3:])
+
+
+def test_it_is_told_how_far_it_was_trained_to_look() -> None:
+    assert (make_model().context, make_model(window=5).context) == (SIZES["context"], None)
 
 
 def test_documents_of_a_row_do_not_see_each_other() -> None:

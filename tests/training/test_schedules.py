@@ -57,7 +57,7 @@ def test_a_schedule_that_falls_to_zero_needs_an_end(schedule: str) -> None:
     assert caught.value.problem == (
         f"The schedule '{schedule}' falls to zero at the end, and no end is given in steps or epochs."
     )
-    assert caught.value.remedy == "Give --steps or --epochs, or choose another: --set training.schedule=inverse-sqrt"
+    assert caught.value.remedy == "Give --steps or --epochs, or choose another: --set training.schedule=constant"
     check_schedule(TrainingConfig(schedule=schedule, epochs=2))
     check_schedule(TrainingConfig(schedule=schedule, steps=2))
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.parts.attention import attend_for, split_heads
+from regard.parts.attention import attend, attend_for, split_heads
 from regard.parts.cache import DecoderState, GrowingPast, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import GatedFeedForward
@@ -22,7 +22,7 @@ from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
 from regard.parts.positions import Rotation, positions_inside
 from regard.parts.residual import PreNorm
-from regard.parts.taps import tap
+from regard.parts.taps import listened, tap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,15 @@ class GroupedQueryAttention(nn.Module):
         """(B, T, D) attending to ready keys and values, to (B, T, D)."""
         query = tap(self, "query", rotation(split_heads(self.query(x), self.n_heads)))
         group = self.n_heads // self.n_key_heads
-        key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))  # (B, H, S, K)
-        heads = attend_for(self, query, key, value, mask, scale=self.scale)
+        if query.shape[2] == 1 and not listened(self, "scores", "weights"):
+            # The one query of each head stands in a row with the others of its group, and the keys need no copies.
+            row = query.reshape(len(query), self.n_key_heads, group, -1)  # (B, G, H / G, K)
+            allowed = mask.tensor(1, key.shape[2], key.device)
+            heads = attend(row, key, value, Mask(allowed), scale=self.scale)
+            heads = tap(self, "heads", heads.reshape(query.shape))
+        else:
+            key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))  # (B, H, S, K)
+            heads = attend_for(self, query, key, value, mask, scale=self.scale)
         return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))
 
 
@@ -123,6 +130,11 @@ class Llama(nn.Module):
     def max_length(self) -> None:
         """The longest sequence: any."""
         return None
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens to write on from: distances that training never showed mislead it. None within a window."""
+        return None if self.config.window else self.config.context
 
     def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
         """ids (B, T), padded behind, to the logits (B, T, V) of what follows each.

@@ -105,7 +105,7 @@ class Generator:
         self.tokenizer = tokenizer
         self.decoding = decoding
         self.device = next(model.parameters()).device
-        self.context: int | None = getattr(model, "max_length", None)
+        self.context: int | None = getattr(model, "context", getattr(model, "max_length", None))
         self.decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
         never = (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id)
