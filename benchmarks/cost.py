@@ -73,7 +73,7 @@ def main() -> None:
         f"A layer of width {WIDTH}, {HEADS} heads, window {WINDOW}, {NEIGHBOURS} neighbours; one sequence, "
         f"{torch.get_num_threads()} threads, medians of {n_rounds} rounds."
     )
-    picture = save(draw(found, lengths), BUILD / "cost.png")
+    picture = save(draw(found, lengths), BUILD / ("cost-quick.png" if arguments.quick else "cost.png"))
     text = f"{title}\n\n{table(header, rows)}\n\npicture: {picture}"
     report("cost", text, {"lengths": lengths, "layers": found}, quick=arguments.quick)
 

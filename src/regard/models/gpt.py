@@ -9,22 +9,23 @@ tanh form, tokens that are not scaled, and always one matrix for embedding and o
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.models.decoder_alone import Block, DecoderAlone
 from regard.parts.attention import MultiHeadAttention, attend
-from regard.parts.cache import DecoderState, GrowingPast, last_real
+from regard.parts.cache import DecoderState, GrowingPast
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import FeedForward
 from regard.parts.initialisation import initialise
 from regard.parts.linear import linear
 from regard.parts.masks import Mask
 from regard.parts.norms import LayerNorm
-from regard.parts.positions import Learned, positions_inside
-from regard.parts.residual import PreNorm
-from regard.parts.taps import anybody_listens, tap
+from regard.parts.positions import Learned, Rotation
+from regard.parts.taps import anybody_listens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,31 +45,6 @@ class GPTConfig:
             value, least = getattr(self, name), 0 if name == "window" else 1
             if value < least:
                 raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
-
-
-class Block(nn.Module):
-    """Masked self-attention, then the feed-forward network, each with its residual connection."""
-
-    def __init__(self, config: GPTConfig) -> None:
-        super().__init__()
-        width = config.d_model
-        self.self_attention = MultiHeadAttention(width, config.n_heads)
-        self.self_attention_residual = PreNorm(LayerNorm(width), dropout=config.dropout)
-        self.feed_forward = FeedForward(width, 4 * width, activation="gelu-tanh", dropout=0.0)
-        self.feed_forward_residual = PreNorm(LayerNorm(width), dropout=config.dropout)
-
-    def forward(self, x: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
-        """(B, T, D) to the same: all positions, or some more after a past, which grows by them."""
-
-        def attend(x: Tensor) -> Tensor:
-            key, value = self.self_attention.keys_values(x)
-            if past is not None:
-                key, value = past.extend(key, value)
-            return self.self_attention.read(x, key, value, mask)
-
-        x = self.self_attention_residual(x, attend)
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x
 
 
 class QuickBlocks:
@@ -111,8 +87,7 @@ class _Layer:
     down: tuple[Tensor, Tensor]
 
 
-def _laid_out(block: nn.Module) -> _Layer:
-    assert isinstance(block, Block)
+def _laid_out(block: Any) -> _Layer:
     attention, feed_forward = block.self_attention, block.feed_forward
     parts = (attention.query, attention.key, attention.value)
     return _Layer(
@@ -128,16 +103,17 @@ def _laid_out(block: nn.Module) -> _Layer:
     )
 
 
-class GPT(nn.Module):
+class GPT(DecoderAlone):
     """A language model; `forward` while training, `start` and `step` while generating."""
 
     def __init__(self, config: GPTConfig, *, seed: int = 0) -> None:
         super().__init__()
         self.config = config
+        self.window = config.window or None
         tokens = TokenEmbedding(config.vocab, config.d_model, scaled=False)
         positions = Learned(config.d_model, limit=config.context)
         self.embedding = InputEmbedding(tokens, positions, concatenate=False, dropout=config.dropout)
-        self.decoder = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.decoder = nn.ModuleList(make_block(config) for _ in range(config.n_layers))
         self.decoder_norm = LayerNorm(config.d_model)
         self.output = OutputLayer(config.vocab, config.d_model, tied_to=tokens)
         initialise(self, seed, deviation=self._deviation)
@@ -153,44 +129,23 @@ class GPT(nn.Module):
         """The longest sequence the positions reach."""
         return self.config.context
 
-    @property
-    def _window(self) -> int | None:
-        return self.config.window or None
-
-    def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
-        """ids (B, T), padded behind, to the logits (B, T, V) of what follows each.
-
-        documents: (B, T), which document each token belongs to, if a row holds several; none sees another.
-        """
-        return tap(self, "logits", self.output(self.states(ids, documents)))
-
-    def states(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
-        """The last states (B, T, D), before the output layer."""
-        mask = Mask(causal=True, window=self._window, documents=documents)
-        positions = torch.arange(ids.shape[1], device=ids.device)
-        if documents is not None:
-            positions = positions_inside(documents)
-        x = self.embedding(ids, positions)
-        for block in self.decoder:
-            x = block(x, mask)
-        states: Tensor = self.decoder_norm(x)
-        return states
-
     def start(self, n_sentences: int) -> DecoderState:
         """The state of so many sentences that have read nothing."""
-        quick = None if self.training else QuickBlocks(self.decoder)
-        return DecoderState.empty(n_sentences, self.output.weight.device, prepared=quick)
+        return replace(super().start(n_sentences), prepared=None if self.training else QuickBlocks(self.decoder))
 
-    def step(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
-        """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
-        advanced, positions, mask = state.advance(counts, ids.shape[1], window=self._window)
-        x = self.embedding(ids, positions)
-        past = GrowingPast(state.past)
-        one_more = ids.shape[1] == 1 and not torch.is_grad_enabled() and not anybody_listens()
-        if one_more and state.prepared is not None:
-            x = state.prepared(x, mask, past)
-        else:
-            for block in self.decoder:
-                x = block(x, mask, past)
-        logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
-        return logits, replace(advanced, past=past.grown()).forget(self._window)
+    def step_blocks(
+        self, state: DecoderState, x: Tensor, mask: Mask, rotation: Rotation | None, past: GrowingPast
+    ) -> Tensor:
+        """As `blocks`; one position more by the quick way, where nobody listens or learns."""
+        if state.prepared is None or x.shape[1] > 1 or torch.is_grad_enabled() or anybody_listens():
+            return self.blocks(x, mask, rotation, past)
+        found: Tensor = state.prepared(x, mask, past)
+        return found
+
+
+def make_block(config: GPTConfig) -> Block:
+    """One of its layers."""
+    width = config.d_model
+    attention = MultiHeadAttention(width, config.n_heads)
+    feed_forward = FeedForward(width, 4 * width, activation="gelu-tanh", dropout=0.0)
+    return Block(attention, feed_forward, lambda: LayerNorm(width), dropout=config.dropout)

@@ -6,22 +6,21 @@ What differs from GPT: positions turn queries and keys (rotary) and have no end;
 biases; and several queries share a key and a value (Ainslie et al. 2023), so that the cache is smaller.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.models.decoder_alone import Block, DecoderAlone
 from regard.parts.attention import attend, attend_for, split_heads
-from regard.parts.cache import DecoderState, GrowingPast, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import GatedFeedForward
 from regard.parts.initialisation import initialise
 from regard.parts.linear import Linear
 from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
-from regard.parts.positions import Rotation, positions_inside
-from regard.parts.residual import PreNorm
+from regard.parts.positions import Rotation
 from regard.parts.taps import listened, tap
 
 
@@ -72,7 +71,7 @@ class GroupedQueryAttention(nn.Module):
         key, value = split_heads(self.key(x), self.n_key_heads), split_heads(self.value(x), self.n_key_heads)
         return tap(self, "key", rotation(key)), tap(self, "value", value)
 
-    def read(self, x: Tensor, key: Tensor, value: Tensor, mask: Mask, rotation: Rotation) -> Tensor:
+    def read(self, x: Tensor, key: Tensor, value: Tensor, mask: Mask, *, rotation: Rotation) -> Tensor:
         """(B, T, D) attending to ready keys and values, to (B, T, D)."""
         query = tap(self, "query", rotation(split_heads(self.query(x), self.n_heads)))
         group = self.n_heads // self.n_key_heads
@@ -88,42 +87,19 @@ class GroupedQueryAttention(nn.Module):
         return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))
 
 
-class Block(nn.Module):
-    """Masked self-attention, then the gated feed-forward network, each with its residual connection."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        self.self_attention = GroupedQueryAttention(config)
-        self.self_attention_residual = PreNorm(RMSNorm(config.d_model), dropout=config.dropout)
-        self.feed_forward = GatedFeedForward(config.d_model, config.d_ff, activation="silu", dropout=0.0)
-        self.feed_forward_residual = PreNorm(RMSNorm(config.d_model), dropout=config.dropout)
-
-    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, past: GrowingPast | None = None) -> Tensor:
-        """(B, T, D) to the same: all positions, or some more after a past, which grows by them."""
-
-        def attend(x: Tensor) -> Tensor:
-            key, value = self.self_attention.keys_values(x, rotation)
-            if past is not None:
-                key, value = past.extend(key, value)
-            return self.self_attention.read(x, key, value, mask, rotation)
-
-        x = self.self_attention_residual(x, attend)
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x
-
-
-class Llama(nn.Module):
+class Llama(DecoderAlone):
     """A language model; `forward` while training, `start` and `step` while generating."""
 
     def __init__(self, config: LlamaConfig, *, seed: int = 0) -> None:
         super().__init__()
         self.config = config
+        self.window = config.window or None
         tokens = TokenEmbedding(config.vocab, config.d_model, scaled=False)
         self.embedding = InputEmbedding(tokens, None, concatenate=False, dropout=config.dropout)
-        self.decoder = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.decoder = nn.ModuleList(make_block(config) for _ in range(config.n_layers))
         self.decoder_norm = RMSNorm(config.d_model)
         self.output = OutputLayer(config.vocab, config.d_model, tied_to=tokens)
-        self._rotation(torch.arange(0))  # heads of odd width cannot turn: say so now, and not at the first batch
+        self.rotation(torch.arange(0))  # heads of odd width cannot turn: say so now, and not at the first batch
         initialise(self, seed, deviation=lambda name: 0.02)
 
     @property
@@ -136,42 +112,12 @@ class Llama(nn.Module):
         """How many tokens to write on from: distances that training never showed mislead it. None within a window."""
         return None if self.config.window else self.config.context
 
-    def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
-        """ids (B, T), padded behind, to the logits (B, T, V) of what follows each.
-
-        documents: (B, T), which document each token belongs to, if a row holds several; none sees another.
-        """
-        return tap(self, "logits", self.output(self.states(ids, documents)))
-
-    def states(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
-        """The last states (B, T, D), before the output layer."""
-        mask = Mask(causal=True, window=self._window, documents=documents)
-        positions = torch.arange(ids.shape[1], device=ids.device)
-        if documents is not None:
-            positions = positions_inside(documents)
-        x, rotation = self.embedding(ids, positions), self._rotation(positions)
-        for block in self.decoder:
-            x = block(x, mask, rotation)
-        states: Tensor = self.decoder_norm(x)
-        return states
-
-    def start(self, n_sentences: int) -> DecoderState:
-        """The state of so many sentences that have read nothing."""
-        return DecoderState.empty(n_sentences, self.output.weight.device)
-
-    def step(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
-        """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
-        advanced, positions, mask = state.advance(counts, ids.shape[1], window=self._window)
-        x, rotation = self.embedding(ids, positions), self._rotation(positions)
-        past = GrowingPast(state.past)
-        for block in self.decoder:
-            x = block(x, mask, rotation, past)
-        logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
-        return logits, replace(advanced, past=past.grown()).forget(self._window)
-
-    @property
-    def _window(self) -> int | None:
-        return self.config.window or None
-
-    def _rotation(self, positions: Tensor) -> Rotation:
+    def rotation(self, positions: Tensor) -> Rotation:
+        """How positions (T,) or (B, T) turn queries and keys."""
         return Rotation(positions, self.config.d_model // self.config.n_heads, base=self.config.position_base)
+
+
+def make_block(config: LlamaConfig) -> Block:
+    """One of its layers."""
+    feed_forward = GatedFeedForward(config.d_model, config.d_ff, activation="silu", dropout=0.0)
+    return Block(GroupedQueryAttention(config), feed_forward, lambda: RMSNorm(config.d_model), dropout=config.dropout)

@@ -41,10 +41,9 @@ class DecoderState:
     prepared: Any = None
 
     @classmethod
-    def empty(cls, n_sentences: int, device: torch.device, *, prepared: Any = None) -> "DecoderState":
+    def empty(cls, n_sentences: int, device: torch.device) -> "DecoderState":
         """The state of a decoder alone that has read nothing, a row a sentence."""
-        lengths = torch.zeros(n_sentences, dtype=torch.long, device=device)
-        return cls(lengths=lengths, n_sentences=n_sentences, prepared=prepared)
+        return cls(lengths=torch.zeros(n_sentences, dtype=torch.long, device=device), n_sentences=n_sentences)
 
     @property
     def n_rows(self) -> int:
