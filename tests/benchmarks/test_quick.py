@@ -31,9 +31,9 @@ def test_what_layers_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     steps = layers["recurrent"]["steps"]
     assert steps[2] > 1.9 * steps[1] > 3 * steps[0]
     assert len(set(layers["convolution"]["steps"])) == 1
-    square, window = (layers[name]["memory"] for name in ("by the formula", "within a window"))
+    square, line = (layers[name]["memory"] for name in ("by the formula", "recurrent"))
     assert square[2] > 2.2 * square[1]
-    assert window[2] < 2.1 * window[1]
+    assert line[2] < 2.1 * line[1]
     assert (tmp_path / "cost-quick.png").stat().st_size > 10_000
     assert "quick: no measurement" in capsys.readouterr().out
 
