@@ -99,7 +99,7 @@ class DecodingConfig:
     length_penalty: float = option(1.0, "exponent of the length that divides a hypothesis's log-probability")
     n_best: int = option(1, "hypotheses returned a sentence", least=1)
     max_length: int = option(0, "most tokens written; 0 chooses by the length of the input", least=0)
-    min_length: int = option(0, "fewest tokens before the end token", least=0)
+    min_length: int = option(0, "fewest tokens before the end token, a forced beginning counted", least=0)
     sample: bool = option(False, "draw tokens at random instead of searching")
     temperature: float = option(1.0, "divides the logits before sampling")
     top_k: int = option(0, "sample among so many likeliest tokens; 0 for all", least=0)
