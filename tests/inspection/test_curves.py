@@ -72,3 +72,11 @@ def test_scores_by_length_have_a_line_a_run():
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), [30, 20.5])
     assert texts(figure.legends[0].get_texts()) == ["rnn", "transformer"]
     assert axes.get_ylabel() == "BLEU"
+
+
+def test_a_range_of_few_sentences_is_a_hollow_point_off_the_line():
+    figure = lengths_picture(["0-9", "10-19", "20+"], [30, 10, 9], {"rnn": [30, 20, 35]}, label="BLEU")
+    line, hollow = figure.axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), [30, 20, np.nan])
+    np.testing.assert_array_equal(hollow.get_xydata(), [[2, 35]])
+    assert hollow.get_markerfacecolor() == "none"

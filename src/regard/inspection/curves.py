@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+FEW = 10  # sentences
 # What a task is judged by beside its loss, the first that was recorded.
 MAIN_SCORES = {"bleu": "BLEU", "bits_per_byte": "bits per byte"}
 
@@ -55,15 +56,20 @@ def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
 def lengths_picture(
     ranges: Sequence[str], counts: Sequence[int], scores: Mapping[str, Sequence[float]], *, label: str
 ) -> "Figure":
-    """Draw how a score depends on the length of the source: one colour a run, one point a range, which holds `counts`."""
+    """Draw how a score depends on the length of the source: one colour a run, one point a range, which holds `counts`.
+
+    The point of a range with fewer than `FEW` sentences is mere chance: it is hollow, and no line leads to it.
+    """
     figure = make_figure(6.4, 4.2, layout="constrained")
     axes = figure.subplots()
     tidy(axes)
     places = np.arange(len(ranges), dtype=np.float64)
-    lines = {
-        name: _draw_dots(axes, places, np.array(values), colour=RUN_COLOURS[number % len(RUN_COLOURS)])
-        for number, (name, values) in enumerate(scores.items())
-    }
+    enough = np.array(counts) >= FEW
+    lines = {}
+    for number, (name, values) in enumerate(scores.items()):
+        colour, found = RUN_COLOURS[number % len(RUN_COLOURS)], np.array(values)
+        lines[name] = _draw_dots(axes, places, np.where(enough, found, np.nan), colour=colour)
+        axes.plot(places[~enough], found[~enough], "o", markersize=4, markerfacecolor="none", color=colour)
     axes.set_xticks(places, [f"{words}\n({count:,})" for words, count in zip(ranges, counts, strict=True)])
     axes.set_xlabel("words of the source (sentences)", fontsize=9, color=INK)
     axes.set_ylabel(label, fontsize=9, color=INK)

@@ -6,6 +6,7 @@ A hyperbolic tangent is slow on a CPU, and 0.5 (1 + tanh u) is the sigmoid of 2u
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -32,34 +33,37 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 class _GeluTanh(torch.autograd.Function):
-    """x σ(2u), with its derivative σ + x σ (1 - σ) d(2u)/dx."""
+    """x σ(2u). Its derivative σ + x σ (1 - σ) d(2u)/dx is computed on the way, while x and σ are at hand."""
 
     @staticmethod
     def forward(context: Any, x: Tensor) -> Tensor:
-        gate, output = torch.empty_like(x), torch.empty_like(x)
-        for part, own_gate, own_output in _in_chunks(x, gate, output):
-            torch.mul(part, part, out=own_gate).mul_(_CUBIC).add_(_LINEAR).mul_(part).sigmoid_()
-            torch.mul(part, own_gate, out=own_output)
-        context.save_for_backward(x, gate)
+        output = torch.empty_like(x)
+        slope = torch.empty_like(x) if context.needs_input_grad[0] else None
+        for part, own_output, own_slope in _in_chunks(x, output, slope):
+            gate = (part * part).mul_(_CUBIC).add_(_LINEAR).mul_(part).sigmoid_()
+            torch.mul(part, gate, out=own_output)
+            if own_slope is not None:
+                torch.mul(part, part, out=own_slope).mul_(3 * _CUBIC).add_(_LINEAR).mul_(part)  # x d(2u)/dx
+                own_slope.addcmul_(own_slope, gate, value=-1).mul_(gate).add_(gate)
+        if slope is not None:
+            context.save_for_backward(slope)
         return output
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, *gradients: Tensor) -> Tensor:
-        x, gate = context.saved_tensors
-        result = torch.empty_like(x)
-        for part, own_gate, gradient, own in _in_chunks(x, gate, gradients[0], result):
-            torch.mul(part, part, out=own).mul_(3 * _CUBIC).add_(_LINEAR).mul_(part)  # x d(2u)/dx
-            own.addcmul_(own, own_gate, value=-1).add_(1).mul_(own_gate).mul_(gradient)
-        return result
+        slope: Tensor = context.saved_tensors[0]
+        return slope * gradients[0]
 
 
-def _in_chunks(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+def _in_chunks(*tensors: Tensor | None) -> Iterator[tuple[Any, ...]]:
     """Cut tensors of one shape into pieces that stay in the processor's cache from one operation to the next."""
-    if tensors[0].numel() <= CHUNK or not all(tensor.is_contiguous() for tensor in tensors):
+    given = [tensor for tensor in tensors if tensor is not None]
+    if given[0].numel() <= CHUNK or not all(tensor.is_contiguous() for tensor in given):
         yield tensors
-    else:
-        yield from zip(*(tensor.view(-1).split(CHUNK) for tensor in tensors), strict=True)
+        return
+    pieces = [repeat(None) if tensor is None else tensor.view(-1).split(CHUNK) for tensor in tensors]
+    yield from zip(*pieces, strict=False)
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

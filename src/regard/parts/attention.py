@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.parts import masks
 from regard.parts.linear import Linear
 from regard.parts.local_attention import cut
-from regard.parts.masks import Mask
+from regard.parts.masks import CAUSAL, Mask
 from regard.parts.positions import Rotation
 from regard.parts.taps import listened, tap
 
@@ -54,17 +55,30 @@ def attend(
         near = Mask(blocks.allowed(mask, len(key), key.device))
         heads = attend(blocks.queries(query), blocks.keys(key), blocks.keys(value), near, scale=scale)
         return blocks.joined(heads)
+    only_causal = mask == CAUSAL and bias is None
     if formula_is_faster(query, n_keys):
+        if only_causal:
+            return causal_formula(query, key, value, scale=scale)
         scores = attention_scores(query, key, scale=scale)
         scores = scores if bias is None else scores + bias
         return attention_weights(scores, mask.tensor(n_queries, n_keys, query.device)) @ value
-    everywhere = mask.allowed is None and mask.window is None and mask.documents is None and bias is None
-    if mask.causal and everywhere and n_queries == n_keys:
+    if only_causal and n_queries == n_keys:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     allowed = mask.tensor(n_queries, n_keys, query.device)
     if bias is not None:
         allowed = bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, scale=scale)
+
+
+def causal_formula(query: Tensor, key: Tensor, value: Tensor, *, scale: float) -> Tensor:
+    """The formula where nobody looks ahead: scale and mask are part of the product, and every row sees itself."""
+    n_queries, n_keys = query.shape[-2], key.shape[-2]
+    ahead = masks.causal(n_queries, n_keys, device=query.device).logical_not_()
+    bias = torch.zeros(n_queries, n_keys, dtype=query.dtype, device=query.device).masked_fill_(ahead, -math.inf)
+    rows = [tensor.flatten(0, 1) for tensor in (query, key, value)]  # (B · H, T or S, K)
+    weights = torch.baddbmm(bias, rows[0], rows[1].transpose(1, 2), alpha=scale).softmax(-1)
+    heads: Tensor = torch.bmm(weights, rows[2]).unflatten(0, query.shape[:2])
+    return heads
 
 
 def formula_is_faster(query: Tensor, n_keys: int) -> bool:

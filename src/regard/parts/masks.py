@@ -48,6 +48,7 @@ class Mask:
 
 
 EVERYTHING = Mask()
+CAUSAL = Mask(causal=True)
 
 
 def padding(lengths: Tensor, n_keys: int) -> Mask:
