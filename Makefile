@@ -1,6 +1,6 @@
 # make demo    a translator from nothing: sets up .venv, trains on the built-in corpus, scores, translates, draws
 # make test    what continuous integration runs: sets up what tests need, then lint, types, tests
-# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, an hour)
+# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, 45 minutes)
 
 PYTHON ?= python3
 BIN := .venv/bin
