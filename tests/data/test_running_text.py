@@ -10,6 +10,8 @@ import pytest
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.running_text import TextData, prepare_text, text_corpus
 from regard.data.text_screening import LeftOut
+from regard.data.token_learning import learn
+from regard.data.tokenizers import Tokenizer
 from regard.errors import ConfigError, DataError, UsageError
 
 WORDS = ["the", "a", "dog", "cat", "man", "house", "tree", "sees", "finds", "runs", "red", "big", "old", "and", "under"]
@@ -142,12 +144,77 @@ def test_no_files_are_an_error() -> None:
 
 
 def test_a_vocabulary_of_sentences_is_refused(tmp_path: Path) -> None:
-    from regard.data.token_learning import learn
-
     sentences = learn(lines(50), kind="bpe", vocab_size=300)
     data = DataConfig(train=(write(tmp_path / "a.txt", "abc\n" * 40),))
     with pytest.raises(ConfigError, match="it was learnt from sentences, not from running text"):
         prepare_text(data, TokenizerConfig(), given=sentences, progress=quiet)
+
+
+@pytest.mark.parametrize("setting", ["source", "text"])
+def test_the_column_goes_by_either_name(tmp_path: Path, setting: str) -> None:
+    rows = [f"{line},{number}" for number, line in enumerate(lines(150))]
+    file = write(tmp_path / "a.csv", "\n".join(["review,stars", *rows]) + "\n")
+    data = prepare(file, valid=(file,), **{setting: "review"})
+    assert text_of(data, data.train) == lines(150)
+
+
+# As if from sentences
+
+
+def prepare_sentences(*train: str, kind: str = "bpe", given: Tokenizer | None = None, **settings: Any) -> TextData:
+    data, tokenizer = DataConfig(train=train, **settings), TokenizerConfig(kind=kind, vocab_size=400)
+    return prepare_text(data, tokenizer, given=given, progress=quiet, running=False, specials=("<mask>",))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
+def test_lines_may_be_read_as_sentences_are(tmp_path: Path, kind: str) -> None:
+    texts = lines(200)
+    file = write(tmp_path / "a.txt", "\n".join(texts) + "\n\n")
+    data = prepare_sentences(file, kind=kind, valid=(file,))
+    assert data.tokenizer.spaced
+    assert data.tokenizer.id_of("<mask>") == 4
+    ids = data.train.ragged["ids"].values.tolist()
+    assert ids[1:-1] == [id for ids in data.tokenizer.encode_batch(texts) for id in ids]
+    assert text_of(data, data.train) == [" ".join(texts)]
+
+
+@pytest.mark.parametrize("kind", ["characters", "bytes"])
+def test_line_ends_stay_where_no_space_stands_in_front(tmp_path: Path, kind: str) -> None:
+    text = "".join(line + "\n" for line in lines(200))
+    file = write(tmp_path / "a.txt", text)
+    data = prepare_sentences(file, kind=kind, valid=(file,))
+    assert text_of(data, data.train) == [text]
+    assert not data.train.facts["n_unknown"]
+
+
+def test_vocabularies_of_both_kinds_are_taken(tmp_path: Path) -> None:
+    texts = lines(200)
+    file = write(tmp_path / "a.txt", "".join(line + "\n" for line in texts))
+    for running in (True, False):
+        given = learn(texts, kind="bpe", vocab_size=300, specials=["<mask>"], running=running)
+        data = prepare_sentences(file, given=given, valid=(file,))
+        assert data.tokenizer is given
+        assert text_of(data, data.train) == [("\n" if running else " ").join(texts) + ("\n" if running else "")]
+
+
+def test_a_vocabulary_without_a_needed_token_is_refused_at_once(tmp_path: Path) -> None:
+    given = learn(lines(50), kind="bpe", vocab_size=300)
+    with pytest.raises(ConfigError, match="The vocabulary has no token <mask>: it was learnt for another task"):
+        prepare_sentences(str(tmp_path / "there is no such file"), given=given)
+
+
+def test_what_is_held_out_and_left_out_is_told(tmp_path: Path) -> None:
+    text = "".join(line + "\n" for line in lines(200))
+    file = write(tmp_path / "a.txt", text)
+    data = prepare(file)
+    assert data.held_out() == "the last 10% of the text, held out"
+    assert data.left_out(()) == []
+    valid = write(tmp_path / "b.txt", text.encode() + b"\xff\n")
+    data = prepare(file, valid=(valid,))
+    assert data.held_out() == ""
+    assert data.left_out((valid,)) == [rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"]
+    data = prepare(write(tmp_path / "c.txt", text.replace("\n", "\n---\n")), separator="---")
+    assert data.held_out() == f"{data.valid.facts['n_documents']} of 200 documents, held out"
 
 
 def test_a_policy_for_bad_lines_must_exist(tmp_path: Path) -> None:

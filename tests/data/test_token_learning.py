@@ -115,6 +115,14 @@ def test_the_chosen_size_has_room_for_the_alphabet(kind: str) -> None:
     assert learn(han, kind=kind, vocab_size=size).vocab_size <= size == {"unigram": 3_000, "wordpiece": 6_000}[kind]
 
 
+def test_the_chosen_size_has_room_for_special_tokens() -> None:
+    gaps = [f"<gap_{number}>" for number in range(64)]
+    han = [chr(0x4E00 + n) * 2 for n in range(960)]
+    assert choose_vocab_size(han, kind="unigram") == 1_000
+    size = choose_vocab_size(han, kind="unigram", specials=gaps)
+    assert learn(han, kind="unigram", vocab_size=size, specials=gaps).vocab_size <= size == 2_000
+
+
 def test_vocabulary_size_of_millions_of_words_stops_reading() -> None:
     def endless() -> Iterator[str]:
         yield " ".join(f"{word}" for word in range(40_000))

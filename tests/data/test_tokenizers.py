@@ -89,6 +89,7 @@ def test_specials_come_first_and_decoding_drops_them(kind: str) -> None:
     assert [tokenizer.piece_text(id) for id in range(5)] == [*SPECIALS, "<mask>"]
     assert (tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id) == (0, 1, 2, 3)
     assert tokenizer.id_of("<mask>") == 4
+    assert tokenizer.specials == {special: id for id, special in enumerate((*SPECIALS, "<mask>"))}
     assert tokenizer.decode([1, *tokenizer.encode("dog"), 4, 3, 2, 0, 0]) == "dog"
 
 
@@ -125,6 +126,16 @@ def test_pieces_show_text_and_not_byte_symbols() -> None:
     assert [(p.text, p.start, p.end) for p in LEARNED["bpe"].pieces("ж")] == [("", 0, 0), ("ж", 0, 1), ("ж", 0, 1)]
     unknown = LEARNED["words"].pieces("A жук.")[1]
     assert unknown == Piece(3, "жук", 2, 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_texts_have_the_spans_of_each_alone(kind: str) -> None:
+    tokenizer = LEARNED[kind]
+    texts = ["the dog", "", "ж and a cat"]
+    expected = [(tokenizer.encode(text), [(p.start, p.end) for p in tokenizer.pieces(text)]) for text in texts]
+    assert tokenizer.spans_batch(texts) == expected
+    with pytest.raises(DataError, match="Half a surrogate pair"):
+        tokenizer.spans_batch(["a", "\ud800"])
 
 
 def test_piece_text_is_readable() -> None:

@@ -97,3 +97,44 @@ def test_no_pickle_is_opened(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("1 2")
     with pytest.raises(DataError, match="sequences of vectors are read from"):
         list(read_vector_sequences(tmp_path / "c.txt"))
+
+
+def test_what_is_said_of_a_whole_sequence(tmp_path: Path) -> None:
+    csv = tmp_path / "a.csv"
+    csv.write_text("who,x,Mood,y\nann,1,sad,2\nann,3,sad,4\nbob,5,gay,6\n")
+    found = list(read_vector_sequences(csv, group="who", constants=("mood",)))
+    assert [one.constants for one in found] == [("sad",), ("gay",)]
+    np.testing.assert_array_equal(found[0].vectors, [[1, 2], [3, 4]])
+    lacking = list(read_vector_sequences(csv, group="who", constants=("Mood", "set"), may_lack=True))
+    assert [one.constants for one in lacking] == [("sad", ""), ("gay", "")]
+    npz = tmp_path / "a.npz"
+    np.savez(npz, vectors=np.ones((2, 3, 2)), labels=np.array([1, 0]), set=np.array(["train", "test"]))
+    padded = list(read_vector_sequences(npz, constants=("labels", "set")))
+    assert [one.constants for one in padded] == [("1", "train"), ("0", "test")]
+    np.savez(npz, walk=np.ones((3, 2)), rest=np.ones((1, 2)), labels=np.array([0.5, 2]))
+    named = list(read_vector_sequences(npz, constants=("labels",)))
+    assert [(one.name, one.constants) for one in named] == [("walk", ("0.5",)), ("rest", ("2.0",))]
+
+
+def test_what_is_said_of_a_whole_sequence_does_not_change_within_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("who,x,mood\nann,1,sad\nann,3,gay\n")
+    with pytest.raises(DataError) as caught:
+        list(read_vector_sequences(file, group="who", constants=("mood",)))
+    assert caught.value.problem == f"{file}:3: 'mood' changes from 'sad' to 'gay' within the sequence 'ann'."
+    assert caught.value.remedy == "Correct it; or name the column that tells sequences apart with --text."
+    with pytest.raises(DataError, match="there is no column 'moot'") as other:
+        list(read_vector_sequences(file, group="who", constants=("moot",)))
+    assert other.value.remedy == "Did you mean mood?"
+
+
+def test_as_many_labels_as_sequences(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, vectors=np.ones((2, 3, 2)), labels=np.ones(3))
+    with pytest.raises(DataError) as caught:
+        list(read_vector_sequences(file, constants=("labels",)))
+    assert caught.value.problem == f"{file}: 'labels' is not 2 numbers or texts, one a sequence, but (3,) of float64."
+    assert caught.value.remedy == "Save one for each sequence."
+    with pytest.raises(DataError, match="there is no array 'label'") as other:
+        list(read_vector_sequences(file, constants=("label",)))
+    assert other.value.remedy == "Did you mean labels?"

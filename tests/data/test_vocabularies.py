@@ -8,7 +8,7 @@ import pytest
 from regard.config import TokenizerConfig
 from regard.data import vocabularies
 from regard.data.token_learning import choose_vocab_size, learn
-from regard.data.vocabularies import given_tokenizer, tokenizer_for
+from regard.data.vocabularies import check_specials, given_tokenizer, tokenizer_for
 from regard.errors import ConfigError, DataError
 
 TEXTS = ["A dog runs across the grass.", "Ein Hund läuft über das Gras."] * 3
@@ -35,6 +35,19 @@ def test_without_a_file_it_is_learnt() -> None:
     assert tokenizer_for(config, texts).to_json() == learn(TEXTS, kind="words", vocab_size=8).to_json()
     chosen = tokenizer_for(TokenizerConfig(), texts)
     assert chosen.to_json() == learn(TEXTS, kind="bpe", vocab_size=choose_vocab_size(TEXTS)).to_json()
+
+
+def test_special_tokens_are_learnt_or_must_be_there(file: str) -> None:
+    specials = ("<mask>", "<gap_0>")
+    learnt = tokenizer_for(TokenizerConfig(kind="words"), texts, specials=specials)
+    assert [learnt.id_of(special) for special in specials] == [4, 5]
+    check_specials(learnt, specials)
+    with pytest.raises(ConfigError) as caught:
+        tokenizer_for(TokenizerConfig(file=file), no_texts, specials=specials)
+    assert str(caught.value) == (
+        "The vocabulary has no token <mask>: it was learnt for another task.\n"
+        "Take that of a run of the same task, or let a new one be learnt."
+    )
 
 
 @pytest.mark.parametrize("kind", ["bpe", "words"])  # the default, or what the file holds

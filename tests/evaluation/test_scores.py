@@ -74,4 +74,5 @@ def test_text_is_scored_by_its_tokens_and_by_its_bytes():
 
 
 def test_only_faults_are_better_when_lower():
-    assert [lower_is_better(name) for name in ("bleu", "chrf", "ter", "perplexity")] == [False, False, True, True]
+    names = ("bleu", "chrf", "ter", "perplexity", "accuracy", "macro_f1", "spearman", "mae")
+    assert [lower_is_better(name) for name in names] == [False, False, True, True, False, False, False, True]

@@ -17,12 +17,18 @@ class DataConfig:
 
     train: tuple[str, ...] = option(
         (),
-        "training files: for translate two aligned text files, or one or more of any known format; for language one or"
-        " more, of text or of any such format",
+        "training files: for translate two aligned text files, or one or more of any known format; for language, mask and"
+        " denoise one or more, of text or of any such format; for classify and regress tables; for tag columns of words",
     )
     valid: tuple[str, ...] = option((), "validation files; without them a part of the training data is held out")
     source: str = option("", "language code or column of the source, or of the text, where a file holds several")
     target: str = option("", "language code or column of the target, where a file holds several")
+    text: str = option(
+        "", "column of the text that is classified, tagged or measured; found by itself where it is plain"
+    )
+    second: str = option("", "column of a second sentence that belongs to the text, for classify and regress")
+    label: str = option("", "column of the label, the tag or the number; found by itself where it is plain")
+    split: str = option("", "column that says which part a row belongs to: train, valid (or val, dev) or test")
     separator: str = option("", "line between the documents of a text file, as <|endoftext|>; else a file is one")
     hold_out: int = option(
         0,
@@ -32,7 +38,10 @@ class DataConfig:
     )
     on_bad: str = option("stop", "stop when more than 1 % of the pairs or lines are bad, or keep-going")
     max_length: int = option(
-        256, "longest sentence in tokens; a longer one is a bad pair (a language model has its context)", least=1
+        256,
+        "longest sentence in tokens; a longer one is a bad pair, or is cut where it is classified, tagged or measured (a"
+        " language model has its context)",
+        least=1,
     )
     max_ratio: float = option(9.0, "largest ratio of the two sides' lengths in characters", least=1)
 
@@ -41,7 +50,9 @@ class DataConfig:
 class TokenizerConfig:
     """How text becomes tokens."""
 
-    kind: str = option("bpe", "bpe (byte-level), unigram, wordpiece, characters, bytes or words")
+    kind: str = option(
+        "bpe", "bpe (byte-level), unigram, wordpiece, characters, bytes or words; vectors for the rows of a CSV"
+    )
     vocab_size: int = option(0, "number of tokens; 0 chooses by the size of the corpus", least=0)
     file: str = option(
         "",
@@ -50,6 +61,14 @@ class TokenizerConfig:
     shared: bool = option(True, "one vocabulary for source and target")
     vectors: str = option("", "word vectors in word2vec's text format for the embedding (kind words)")
     freeze_vectors: bool = option(False, "keep given vectors as they are")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorruptionConfig:
+    """What the tasks mask and denoise hide of a text."""
+
+    rate: float = option(0.15, "share of the tokens that are hidden", least=0, below=1)
+    span: float = option(3.0, "mean length of a hidden span, for denoise", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +96,11 @@ class TrainingConfig:
     label_smoothing: float = option(
         0.1, "share of the target's probability spread over the vocabulary", least=0, below=1
     )
+    class_weights: str = option("none", "balanced lets rare classes count as much as frequent ones; none")
+    init: str = option("", "a run whose vocabulary and weights the new one begins with")
+    freeze_trunk: bool = option(False, "keep the weights taken from another run as they are")
+    trunk_rate: float = option(1.0, "factor on the learning rate of the weights taken from another run", least=0)
+    layer_decay: float = option(1.0, "further factor for each layer between such a weight and the top", least=0)
     validate_every: int = option(0, "updates between validations; 0 for once an epoch, at least 200", least=0)
     validate_decoded: int = option(
         200,
@@ -137,11 +161,22 @@ class RunConfig:
     data: DataConfig = DataConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelTable = ModelTable()
+    corruption: CorruptionConfig = CorruptionConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 
 
+# For tasks that read a text and say something about it: AdamW as BERT has it (Devlin et al. 2019, A.2 and A.3).
+_READING: Mapping[str, Any] = {
+    "label_smoothing": 0.0,
+    "learning_rate": 0.0005,
+    "schedule": "auto",
+    "warmup": 200,
+    "beta2": 0.999,
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+}
 # What a task has other defaults for than those of the tables above.
 TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "language": {
@@ -156,4 +191,9 @@ TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         },
         "decoding": {"beam": 1, "sample": True, "temperature": 0.8},
     },
+    "mask": {"training": {**_READING, "learning_rate": 0.001}},
+    "denoise": {"training": {"label_smoothing": 0.0}, "decoding": {"beam": 1}},
+    "classify": {"training": _READING},
+    "tag": {"training": _READING},
+    "regress": {"training": _READING},
 }

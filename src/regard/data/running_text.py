@@ -2,6 +2,9 @@
 
 The stored stream of tokens is what a language model reads: the end token stands in front of every document and behind
 the last, so that it ends one and begins the next. Every pass streams: what grows with the corpus lies on the disk.
+
+A vocabulary that puts a space in front of each text reads a document line by line: a space takes the place of the line's
+end, and words are the tokens that they are in sentences.
 """
 
 import hashlib
@@ -16,9 +19,20 @@ from regard.data.corpus import Corpus, CorpusWriter
 from regard.data.documents import Part, passages
 from regard.data.formats.endings import ending_of
 from regard.data.hold_out import is_held_out
-from regard.data.text_screening import Faults, Progress, TextFacts, allowed_share, good_parts, look_through
+from regard.data.text_screening import (
+    TAIL,
+    Faults,
+    LeftOut,
+    Progress,
+    TextFacts,
+    allowed_share,
+    good_parts,
+    look_through,
+    text_column,
+)
+from regard.data.token_learning import SPACED
 from regard.data.tokenizers import Tokenizer
-from regard.data.vocabularies import tokenizer_for
+from regard.data.vocabularies import check_specials, tokenizer_for
 from regard.errors import ConfigError, DataError
 
 CHUNK = 64  # passages tokenised together
@@ -36,21 +50,56 @@ class TextData:
     facts: TextFacts
     hashes: Mapping[str, str]  # the content of each file
 
+    def held_out(self) -> str:
+        """Say what of the training files is held out for validation; nothing where other files were given."""
+        if self.facts.tail >= 0:
+            return f"the last {TAIL:.0%} of the text, held out"
+        if self.facts.limit >= 0:
+            return f"{self.valid.facts['n_documents']:,} of {self.facts.n_documents:,} documents, held out"
+        return ""
+
+    def left_out(self, valid: Sequence[str]) -> list[str]:
+        """Say which lines were bad, also of the validation files, if any were given."""
+        sentences = self.facts.left_out.sentences()
+        if valid:
+            of_validation = LeftOut.of(self.valid.facts, valid)
+            sentences += [f"of validation, {sentence}" for sentence in of_validation.sentences()]
+        return sentences
+
 
 def prepare_text(
-    data: DataConfig, tokenizer: TokenizerConfig, *, given: Tokenizer | None, progress: Progress
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    *,
+    given: Tokenizer | None,
+    progress: Progress,
+    running: bool = True,
+    specials: Sequence[str] = (),
 ) -> TextData:
-    """Read, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora."""
+    """Read, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora.
+
+    running:   for models that write text as it stands. Else the vocabulary is learnt as if from sentences, which a model
+               will meet in other tasks, and one that was is taken as well.
+    specials:  tokens that are needed beside the four of every vocabulary
+    """
     if not data.train:
         raise DataError("There is nothing to train on.", "Give the training files with --train.")
+    if given is not None:
+        check_specials(given, specials)
     hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
     contents = {file: content + ending_of(file) for file, content in hashes.items()}
     facts = look_through(data, contents, progress)
     training = _Side(data, facts, held_out=False)
     if given is None:
         progress("learning the vocabulary", 0)
-        given = tokenizer_for(tokenizer, lambda: (passage.text for passage in training()), running=True)
-    if given.spaced:
+        spaced = not running and tokenizer.kind in SPACED
+        given = tokenizer_for(
+            tokenizer,
+            lambda: (text for passage in training() for text in _texts(passage.text, spaced=spaced)),
+            running=running,
+            specials=specials,
+        )
+    if running and given.spaced:
         raise ConfigError(
             "The vocabulary puts a space in front of each text: it was learnt from sentences, not from running text.",
             "Take that of a language model, or let a new one be learnt.",
@@ -62,7 +111,7 @@ def prepare_text(
     else:
         valid = _encoded(("held out", sides), _Side(data, facts, held_out=True), data.train, data, given, progress)
     for name, corpus in (("training", train), ("validation", valid)):
-        if corpus.facts["n_tokens"] < 2:
+        if corpus.facts["n_tokens"] < corpus.facts["n_documents"] + 2:
             raise DataError(f"No text is left for {name}.", "Give more text, or give validation files with --valid.")
     return TextData(tokenizer=given, train=train, valid=valid, facts=facts, hashes=hashes)
 
@@ -107,7 +156,7 @@ def _encoded(
     """
     contents = [content_hash(file) + ending_of(file) for file in files]
     vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
-    settings = repr((data.source, data.separator))
+    settings = repr((text_column(data), data.separator))
 
     def encode(writer: CorpusWriter) -> dict[str, object]:
         counts = _encode(writer, text(), files, tokenizer, progress)
@@ -128,7 +177,7 @@ def _encode(
     n_tokens = n_bytes = n_documents = n_unknown = file = line = 0
     waiting = iter(text)
     while chunk := list(islice(waiting, CHUNK)):
-        for passage, ids in zip(chunk, tokenizer.encode_batch([one.text for one in chunk]), strict=True):
+        for passage, ids in zip(chunk, _encode_passages([one.text for one in chunk], tokenizer), strict=True):
             file, line = numbers[passage.file], passage.line
             begins = passage.begins or n_tokens == 0
             row = [tokenizer.end_id, *ids] if begins else ids
@@ -142,6 +191,18 @@ def _encode(
         writer.append(ids=[tokenizer.end_id], file=file, line=line)
         n_tokens += 1
     return {"n_tokens": n_tokens, "n_bytes": n_bytes, "n_documents": n_documents, "n_unknown": n_unknown}
+
+
+def _encode_passages(passages: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
+    """Encode each passage, as many texts as `_texts` finds in it."""
+    texts = [_texts(passage, spaced=tokenizer.spaced) for passage in passages]
+    encoded = iter(tokenizer.encode_batch([text for own in texts for text in own]))
+    return [[id for ids in islice(encoded, len(own)) for id in ids] for own in texts]
+
+
+def _texts(passage: str, *, spaced: bool) -> list[str]:
+    """What of a passage is encoded as one text: all of it; or each line, where a space in front sets lines apart."""
+    return [line for line in passage.split("\n") if line.strip()] if spaced else [passage]
 
 
 @dataclass(frozen=True)

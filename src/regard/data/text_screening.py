@@ -65,12 +65,17 @@ def allowed_share(on_bad: str) -> float:
     return 1.0 if on_bad == "keep-going" else BAD_SHARE
 
 
+def text_column(data: DataConfig) -> str:
+    """Which column holds the text: by either name, so that one command reads a table for any task."""
+    return data.source or data.text
+
+
 def good_parts(
     files: Sequence[str], data: DataConfig, *, share: float, faults: "Faults | None" = None
 ) -> Iterator[Part]:
     """Yield the parts of the files' documents that can be used; DataError at the end if too large a share cannot."""
     faults = faults or Faults()
-    for part in read_documents(files, column=data.source, separator=data.separator):
+    for part in read_documents(files, column=text_column(data), separator=data.separator):
         if isinstance(part, Bad):
             faults.add(part)
         else:
@@ -81,11 +86,12 @@ def good_parts(
 
 @dataclass
 class Faults:
-    """Counts good lines, and bad ones by reason."""
+    """Counts good lines, and bad ones by reason; `noun` is what they are called where they are none."""
 
     n_good: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[Bad]] = field(default_factory=dict)
+    noun: str = "lines"
 
     def add(self, bad: Bad) -> None:
         """Take note of a bad line."""
@@ -112,7 +118,8 @@ class Faults:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
         first = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad, *_ in self.examples.values())
         raise DataError(
-            f"{n_bad:,} of {n_bad + self.n_good:,} lines are bad (at most {share:.0%} may be): {counts}. First: {first}.",
+            f"{n_bad:,} of {n_bad + self.n_good:,} {self.noun} are bad (at most {share:.0%} may be): {counts}. "
+            f"First: {first}.",
             self._remedy(),
         )
 
@@ -126,7 +133,7 @@ class Faults:
 def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> TextFacts:
     """Read the training files for what they hold, or remember what was found in the same contents before."""
     hold_out = None if data.valid else data.hold_out
-    settings = repr((data.source, data.separator, data.on_bad, hold_out))
+    settings = repr((text_column(data), data.separator, data.on_bad, hold_out))
     key = ("facts of text", _VERSION, settings, *(contents[file] for file in data.train))
     found = dict(cached(key, lambda writer: _look_through(data, progress)).facts)
     return TextFacts(**found.pop("counts"), left_out=LeftOut.of(found, data.train))

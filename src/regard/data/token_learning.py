@@ -19,6 +19,11 @@ from regard.data.tokenizers import SPACE, SPECIALS, Tokenizer, byte_symbols
 from regard.errors import DataError, UsageError, did_you_mean
 
 KINDS = ("bpe", "bytes", "unigram", "wordpiece", "characters", "words")
+SPACED = (
+    "bpe",
+    "unigram",
+    "wordpiece",
+)  # those that give each text a space in front, but passages of running text none
 
 # A word may hold hyphens and apostrophes inside (t-shirt, dog's); a run of punctuation is a word of its own.
 _WORD = r"\w+(?:[-'’]\w+)*|[^\w\s]+"
@@ -66,7 +71,7 @@ def learn(
     return Tokenizer(_rounded(library) if kind == "unigram" else library)
 
 
-def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe") -> int:
+def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequence[str] = ()) -> int:
     """Return a good vocabulary size for a corpus: 1,000 to 32,000, in thousands; more where the alphabet needs it.
 
     Two thoughts. A subword needs examples to be learnt from, so the size grows with the corpus, as the number of
@@ -74,7 +79,7 @@ def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe") -> int:
     characters each so that writing without spaces counts too, is 8,000 for the 29,000 pairs of Multi30k, and reaches
     the customary 32,000 with about ten million words. And a corpus of few distinct words, however long, needs no more
     subwords than words. Each distinct character takes a token of its own first.
-    Reads no further than the answer needs.
+    Reads no further than the answer needs. `specials` are those that `learn` will be asked for.
     """
     smallest, largest = 1_000, 32_000
     uses = {"unigram": 1, "wordpiece": 2}.get(
@@ -92,7 +97,7 @@ def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe") -> int:
             break
     by_size = 10 * sqrt(n_characters / 5.5)
     wanted = max(smallest, min(by_size, len(distinct))) + len(alphabet)
-    needed = len(SPECIALS) + uses * (len(alphabet) + 1)
+    needed = len(SPECIALS) + len(specials) + uses * (len(alphabet) + 1)
     return max(min(largest, int(wanted) // 1_000 * 1_000), ceil(needed / 1_000) * 1_000)
 
 

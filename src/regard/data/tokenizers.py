@@ -95,12 +95,16 @@ class Tokenizer:
         """Each token as the file spells it, with its id."""
         return dict(sorted(self._library.get_vocab().items(), key=lambda entry: entry[1]))
 
+    @property
+    def specials(self) -> dict[str, int]:
+        """Every special token with its id: the four, and those asked for on learning."""
+        return {str(self._library.id_to_token(id)): id for id in sorted(self._specials)}
+
     def id_of(self, special: str) -> int:
         """Return the id of a special token, such as one asked for on learning."""
         id = self._library.token_to_id(special)
         if id not in self._specials:
-            names = (str(self._library.id_to_token(id)) for id in self._specials)
-            raise UsageError(f"There is no special token '{special}'.", did_you_mean(special, names))
+            raise UsageError(f"There is no special token '{special}'.", did_you_mean(special, self.specials))
         return int(id)
 
     def encode(self, text: str) -> list[int]:
@@ -121,12 +125,19 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """Return the tokens of a text with the characters that each stands for."""
-        _refuse_surrogates([text])
-        encoding = self._library.encode(text, add_special_tokens=False)
-        spans = list(encoding.offsets)
-        if encoding.tokens and encoding.tokens[0] == self._front:
-            spans[0] = (0, 0)
-        return [Piece(id, text[a:b], a, b) for id, (a, b) in zip(encoding.ids, spans, strict=True)]
+        [(ids, spans)] = self.spans_batch([text])
+        return [Piece(id, text[a:b], a, b) for id, (a, b) in zip(ids, spans, strict=True)]
+
+    def spans_batch(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """Return for each of many texts its ids, and for each id where the characters begin and end that it stands for."""
+        _refuse_surrogates(texts)
+        found = []
+        for encoding in self._library.encode_batch(texts, add_special_tokens=False):
+            spans = list(encoding.offsets)
+            if encoding.tokens[:1] == [self._front]:
+                spans[0] = (0, 0)
+            found.append((list(encoding.ids), spans))
+        return found
 
     def unknown(self, text: str) -> list[str]:
         """Return what of a text is not in the vocabulary, characters or words, each once and in their order."""

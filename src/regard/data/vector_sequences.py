@@ -3,11 +3,14 @@
 NPZ   every array (T, features) is a sequence under its own name; or one array `vectors` (N, T, features), padded behind,
       with `lengths` (N,) if they differ.
 CSV   every row is a vector, in the order of time. A column may say which sequence a row belongs to; else the file is one.
+
+What is said of a sequence as a whole, such as its label, is an array (N,) of the NPZ, or a column that does not change
+within a sequence of the CSV.
 """
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +34,16 @@ class VectorSequence:
     vectors: Vectors
     file: str
     line: int = 0  # of a CSV
+    constants: tuple[str, ...] = ()  # what is said of it as a whole
 
 
-def read_vector_sequences(file: str | os.PathLike[str], *, group: str = "") -> Iterator[VectorSequence]:
+def read_vector_sequences(
+    file: str | os.PathLike[str], *, group: str = "", constants: Sequence[str] = (), may_lack: bool = False
+) -> Iterator[VectorSequence]:
     """Yield the sequences of an NPZ or a CSV; `group` is the column of a CSV that tells them apart.
 
+    constants:  names of columns or arrays that say something of a sequence as a whole, and are no vectors
+    may_lack:   whether such a column may be missing; it is "" then
     All vectors of a file have one width. What is no number is an error that names its place.
     """
     name = os.fspath(file)
@@ -47,7 +55,8 @@ def read_vector_sequences(file: str | os.PathLike[str], *, group: str = "") -> I
         )
     found = False
     width = 0
-    for sequence in _from_npz(name) if ending == "npz" else _from_csv(name, group):
+    read = _from_npz(name, constants, may_lack) if ending == "npz" else _from_csv(name, group, constants, may_lack)
+    for sequence in read:
         if found and sequence.vectors.shape[1] != width:
             raise DataError(
                 f"{name}: the vectors of '{sequence.name}' have {sequence.vectors.shape[1]} features, those before {width}.",
@@ -59,21 +68,49 @@ def read_vector_sequences(file: str | os.PathLike[str], *, group: str = "") -> I
         raise DataError(f"{name}: no sequence is in it.", "Check the step that wrote it.")
 
 
-def _from_npz(file: str) -> Iterator[VectorSequence]:
+def _from_npz(file: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
     remedy = "Save it with numpy.savez(file, name=array, …), arrays of numbers only."
     try:
         with open_seekable(file) as stream, np.load(stream, allow_pickle=False) as arrays:
-            if "vectors" in arrays and arrays["vectors"].ndim == 3:
-                yield from _from_padded(file, arrays["vectors"], arrays.get("lengths"))
+            padded = arrays.get("vectors")
+            if padded is not None and padded.ndim == 3:
+                told = _constants(file, arrays, constants, may_lack, n_rows=len(padded))
+                yield from _from_padded(file, padded, arrays.get("lengths"), told)
                 return
-            for name in arrays.files:
-                yield VectorSequence(name, _checked(file, name, arrays[name]), file)
+            names = [name for name in arrays.files if name not in constants]
+            told = _constants(file, arrays, constants, may_lack, n_rows=len(names))
+            for name, own in zip(names, told, strict=True):
+                yield VectorSequence(name, _checked(file, name, arrays[name]), file, constants=own)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         raise DataError(f"{file}: not an NPZ file of numbers: {error}.", remedy) from None
 
 
+def _constants(
+    file: str, arrays: Mapping[str, npt.NDArray[np.generic]], names: Sequence[str], may_lack: bool, *, n_rows: int
+) -> list[tuple[str, ...]]:
+    """Return what the arrays of these names say of each sequence, as texts."""
+    columns = []
+    for name in names:
+        if name not in arrays:
+            if not may_lack:
+                raise DataError(f"{file}: there is no array '{name}'.", did_you_mean(name, arrays))
+            columns.append([""] * n_rows)
+            continue
+        array = arrays[name]
+        if array.shape != (n_rows,) or array.dtype.kind not in "biufU":
+            raise DataError(
+                f"{file}: '{name}' is not {n_rows:,} numbers or texts, one a sequence, but {array.shape} of {array.dtype}.",
+                "Save one for each sequence.",
+            )
+        columns.append([str(value) for value in array.tolist()])
+    return list(zip(*columns, strict=True)) if columns else [()] * n_rows
+
+
 def _from_padded(
-    file: str, vectors: npt.NDArray[np.generic], lengths: npt.NDArray[np.generic] | None
+    file: str,
+    vectors: npt.NDArray[np.generic],
+    lengths: npt.NDArray[np.generic] | None,
+    told: list[tuple[str, ...]],
 ) -> Iterator[VectorSequence]:
     n_rows, longest, _ = vectors.shape
     counts = np.full(n_rows, longest) if lengths is None else np.asarray(lengths)
@@ -88,7 +125,8 @@ def _from_padded(
                 f"{file}: sequence {number} has the length {count}, and there are 1 to {longest} vectors.",
                 "Correct its length.",
             )
-        yield VectorSequence(str(number), _checked(file, str(number), vectors[number, :count]), file)
+        own = _checked(file, str(number), vectors[number, :count])
+        yield VectorSequence(str(number), own, file, constants=told[number])
 
 
 def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
@@ -108,22 +146,24 @@ def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
     return vectors
 
 
-def _from_csv(file: str, group: str) -> Iterator[VectorSequence]:
+def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
     """Yield a sequence as soon as its rows end; rows of one sequence stand together."""
     named: str | None = None
+    taken: list[str] | None = None
     name, line = "", 0
+    told: tuple[str, ...] = ()
     rows: list[list[float]] = []
     done: set[str] = set()
     for row in read_csv(file):
         if isinstance(row, Bad):
             raise DataError(f"{file}:{row.line}: {row.reason}.", "Mend the row: a gap would shift all that follow.")
-        if group and named is None:
-            named = find(file, group, list(row.fields))
-            if named is None:
-                raise DataError(f"{file}: there is no column '{group}'.", did_you_mean(group, row.fields))
+        if taken is None:
+            named = _column(file, group, row.fields) if group else None
+            taken = [_column(file, one, row.fields, may_lack=may_lack) for one in constants]
         own = row.fields.pop(named) if named else Path(file).stem
+        constant = tuple(row.fields.pop(one, "") for one in taken)
         if rows and own != name:
-            yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line)
+            yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line, told)
             done.add(name)
             rows = []
         if own in done:
@@ -132,10 +172,25 @@ def _from_csv(file: str, group: str) -> Iterator[VectorSequence]:
                 "Sort the rows by sequence, then by time.",
             )
         if not rows:
-            name, line = own, row.line
+            name, line, told = own, row.line, constant
+        if constant != told:
+            changed, before, after = next(
+                change for change in zip(taken, told, constant, strict=True) if change[1] != change[2]
+            )
+            raise DataError(
+                f"{file}:{row.line}: '{changed}' changes from '{before}' to '{after}' within the sequence '{name}'.",
+                "Correct it; or name the column that tells sequences apart with --text.",
+            )
         rows.append([_number(file, row.line, column, cell) for column, cell in row.fields.items()])
     if rows:
-        yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line)
+        yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line, told)
+
+
+def _column(file: str, wanted: str, names: Mapping[str, str], *, may_lack: bool = False) -> str:
+    found = find(file, wanted, list(names))
+    if found is None and not may_lack:
+        raise DataError(f"{file}: there is no column '{wanted}'.", did_you_mean(wanted, names))
+    return found or ""
 
 
 def _number(file: str, line: int, column: str, cell: str) -> float:

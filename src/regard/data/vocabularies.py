@@ -1,6 +1,6 @@
 """The tokenizer that a config asks for: brought along as a file, or learnt from the texts of the corpus."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from regard.config import TokenizerConfig
 from regard.data.tiktoken_files import read_tiktoken
@@ -9,16 +9,30 @@ from regard.data.tokenizers import Tokenizer
 from regard.errors import ConfigError
 
 
-def tokenizer_for(config: TokenizerConfig, texts: Callable[[], Iterable[str]], *, running: bool = False) -> Tokenizer:
+def tokenizer_for(
+    config: TokenizerConfig, texts: Callable[[], Iterable[str]], *, running: bool = False, specials: Sequence[str] = ()
+) -> Tokenizer:
     """Return the tokenizer; `texts` is called for each reading of the corpus, and not where a file is given.
 
-    running: whether texts are the passages of running text, and not sentences.
+    running:   whether texts are the passages of running text, and not sentences
+    specials:  tokens that are needed beside the four of every vocabulary, as <mask>
     """
     given = given_tokenizer(config)
-    if given is not None:
-        return given
-    size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind)
-    return learn(texts(), kind=config.kind, vocab_size=size, running=running)
+    if given is None:
+        size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind, specials=specials)
+        return learn(texts(), kind=config.kind, vocab_size=size, specials=specials, running=running)
+    check_specials(given, specials)
+    return given
+
+
+def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
+    """Refuse a vocabulary that was learnt without tokens that are needed."""
+    for special in specials:
+        if special not in tokenizer.specials:
+            raise ConfigError(
+                f"The vocabulary has no token {special}: it was learnt for another task.",
+                "Take that of a run of the same task, or let a new one be learnt.",
+            )
 
 
 def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:

@@ -1,6 +1,6 @@
 """How good an output is: BLEU, chrF and TER by sacreBLEU, each with the signature that makes it comparable; perplexity.
 
-Knows strings and numbers, no model.
+Knows strings and numbers, no model. Scores of labels are in `labels.py`, of numbers in `numbers.py`.
 """
 
 import math
@@ -25,6 +25,15 @@ LABELS = {
     "loss": "loss",
     "perplexity": "perplexity",
     "bits_per_byte": "bits per byte",
+    "accuracy": "accuracy",
+    "masked_accuracy": "masked accuracy",
+    "macro_f1": "macro F1",
+    "entity_f1": "entity F1",
+    "entity_precision": "entity precision",
+    "entity_recall": "entity recall",
+    "spearman": "Spearman",
+    "r_squared": "R²",
+    "mae": "MAE",
 }
 
 
@@ -81,4 +90,4 @@ def text_scores(nats: float, *, n_tokens: int, n_bytes: int | None) -> list[Scor
 
 def lower_is_better(name: str) -> bool:
     """Tell whether a score counts faults."""
-    return name in ("ter", *TEXT_METRICS)
+    return name in ("ter", "mae", *TEXT_METRICS)

@@ -39,6 +39,30 @@ def test_short_words_are_no_header(tsv: Path, line: str) -> None:
     assert list(read_tsv(str(tsv))) == [Row(str(tsv), 1, {"1": first, "2": second})]
 
 
+@pytest.mark.parametrize(
+    "header", ["label\tcontent", "id\tSentence 1\tsentence_2\tgenre\tscore", "sequence\ttarget\tset"]
+)
+def test_the_names_of_a_text_and_a_label_are_a_header(tsv: Path, header: str) -> None:
+    names = header.split("\t")
+    tsv.write_text(f"{header}\n" + "\t".join("x" for _ in names) + "\n")
+    assert list(read_tsv(str(tsv))) == [Row(str(tsv), 2, dict.fromkeys(names, "x"))]
+
+
+@pytest.mark.parametrize("line", ["question\tWhat is it?", "label\tBeschriftung", "text\tTexte", "0\tsentence"])
+def test_one_such_name_alone_is_no_header(tsv: Path, line: str) -> None:
+    tsv.write_text(f"{line}\n")
+    assert next(read_tsv(str(tsv))) == Row(str(tsv), 1, dict(zip(("1", "2"), line.split("\t"), strict=True)))
+
+
+def test_a_csv_is_read_by_numbers_where_numbers_are_wanted(csv: Path) -> None:
+    csv.write_text('3,"One, two"\n4,Three\n')
+    found = [Row(str(csv), 1, {"1": "3", "2": "One, two"}), Row(str(csv), 2, {"1": "4", "2": "Three"})]
+    assert list(read_csv(str(csv), ["2", "", "1"])) == found
+    csv.write_text("label,text\n4,Three\n")
+    assert list(read_csv(str(csv), ["2", "1"])) == found[1:]
+    assert list(read_csv(str(csv), ["text", "1"])) == [Row(str(csv), 2, {"label": "4", "text": "Three"})]
+
+
 def test_one_cell_is_no_header(tsv: Path) -> None:
     tsv.write_text("de\n")
     assert list(read_tsv(str(tsv))) == [Row(str(tsv), 1, {"1": "de"})]

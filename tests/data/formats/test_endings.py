@@ -30,3 +30,12 @@ def test_read_rows_chooses_the_reader(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_before_the_first_row(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such file"):
         read_rows(tmp_path / "a.csv")
+
+
+def test_numbers_may_be_texts_in_every_format(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\na,1\n")
+    (tmp_path / "a.jsonl").write_text('{"text": "a", "label": 1}\n')
+    for name in ("a.csv", "a.jsonl"):
+        [row] = read_rows(tmp_path / name, scalars=True)
+        assert isinstance(row, Row)
+        assert row.fields == {"text": "a", "label": "1"}

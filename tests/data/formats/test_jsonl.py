@@ -58,3 +58,17 @@ def test_a_whole_surrogate_pair_is_a_character(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path / "a.jsonl", json.dumps({"en": "😀"}))
     assert isinstance(row, Row)
     assert row.fields == {"en": "😀"}
+
+
+def test_numbers_and_booleans_may_be_texts_too(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    lines = ['{"a": 1, "b": 0.5, "c": true, "d": null, "e": "x", "f": [1]}', '{"a": NaN, "f": {}}']
+    file.write_text("\n".join(lines) + "\n")
+    assert list(read_jsonl(str(file), scalars=True)) == [
+        Row(str(file), 1, {"a": "1", "b": "0.5", "c": "true", "d": "", "e": "x"}),
+        Row(str(file), 2, {"a": "NaN"}),
+    ]
+    assert [row.reason for row in read_jsonl(str(file), ["f"], scalars=True) if isinstance(row, Bad)] == [
+        "neither text nor number",
+        "neither text nor number",
+    ]

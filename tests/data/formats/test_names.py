@@ -2,7 +2,17 @@
 
 import pytest
 
-from regard.data.formats.names import LANGUAGES, call_unnamed, can_choose, choose_sides, find, is_column_name, match
+from regard.data.formats.names import (
+    LANGUAGES,
+    call_unnamed,
+    can_choose,
+    choose_sides,
+    find,
+    is_column_name,
+    match,
+    name_text_and_label,
+    plain,
+)
 from regard.errors import DataError
 
 
@@ -113,3 +123,13 @@ def test_a_language_without_a_name_gets_the_one_that_is_free() -> None:
     assert call_unnamed("target", given=("en-US", ""), known="en") == "target"
     assert call_unnamed("target", given=("", ""), known="en") == "target"
     assert call_unnamed("target", given=(), known="en") == "target"
+
+
+def test_spellings_of_a_column() -> None:
+    assert {plain(name) for name in ("Sentence 1", "sentence_1", "sentence-1", " SENTENCE1")} == {"sentence1"}
+
+
+def test_a_text_and_a_label_are_named() -> None:
+    assert name_text_and_label(["id", "Premise", "genre", "gold_label"])
+    assert not name_text_and_label(["text", "phrase"])
+    assert not name_text_and_label(["label", "phrase"])

@@ -109,3 +109,14 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         list(read_parquet(str(tmp_path / "a.parquet")))
     assert caught.value.problem == "Reading Parquet files needs the package 'pyarrow', which is not installed."
     assert caught.value.remedy == "Install it with: pip install 'regard[formats]'"
+
+
+def test_numbers_and_booleans_may_be_texts_too(tmp_path: Path) -> None:
+    columns = {"text": ["a", "b"], "n": [1, None], "x": [0.5, float("nan")], "yes": [True, False], "many": [[1], []]}
+    file = write(tmp_path / "a.parquet", columns)
+    assert list(read_parquet(file, ["n"], scalars=True)) == [
+        Row(file, 1, {"text": "a", "n": "1", "x": "0.5", "yes": "true"}),
+        Row(file, 2, {"text": "b", "n": "", "x": "nan", "yes": "false"}),
+    ]
+    with pytest.raises(DataError, match="the column 'many' holds list"):
+        list(read_parquet(file, ["many"], scalars=True))

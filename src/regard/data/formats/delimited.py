@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from regard.data.formats.names import folded, is_column_name, match
+from regard.data.formats.names import folded, is_column_name, match, name_text_and_label
 from regard.data.formats.rows import Bad, Row, byte_lines, decode, excerpt, read_lines
 from regard.errors import DataError
 
@@ -17,8 +17,9 @@ MAX_RECORD_LINES = 100
 def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
     """Yield each line's cells by name: the header's, or "1", "2", … where there is no header or numbers are wanted.
 
-    The first line is a header if its cells are plain column names (en, de-AT, source) or are what `columns` name. It is
-    one also if names are wanted and there are not two columns: only a header can give them names.
+    The first line is a header if its cells are plain column names (en, de-AT, source), if the names of a text and a label
+    are among them, or if they are what `columns` name. It is one also if names are wanted and there are not two columns:
+    only a header can give them names.
     """
     names: list[str] = []
     for number, line in enumerate(read_lines(file), start=1):
@@ -30,10 +31,9 @@ def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             continue
         cells = line.split("\t")
         if not names:
-            wanted = [name for name in columns if name]
-            is_header = _is_header(cells, [name for name in wanted if not name.isdecimal()])
-            by_number = not is_header or (wanted and all(name.isdecimal() for name in wanted))
-            names = [str(column) for column in range(1, len(cells) + 1)] if by_number else _header(file, number, cells)
+            is_header = _is_header(cells, [name for name in columns if name and not name.isdecimal()])
+            by_number = not is_header or _are_numbers(columns)
+            names = _numbered(cells) if by_number else _header(file, number, cells)
             if is_header:
                 continue
         yield _row(file, number, names, cells)
@@ -42,6 +42,7 @@ def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
 def read_csv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
     """Yield each record's cells by the names of the header. A record's line is the one it begins on.
 
+    Where numbers are wanted the columns are "1", "2", …, and the first record is no header unless it is plainly one.
     A stray quote costs the line that it stands on: reading goes on at the next.
     """
     records = _CsvRecords(file)
@@ -56,7 +57,9 @@ def read_csv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
                     f"{file}:{line}: the header cannot be read ({record.fault}).",
                     "Save the file again as CSV in UTF-8.",
                 )
-            names = _header(file, line, record.cells)
+            names = _numbered(record.cells) if _are_numbers(columns) else _header(file, line, record.cells)
+            if _are_numbers(columns) and not _is_header(record.cells, []):
+                yield _row(file, line, names, record.cells)
         elif record.fault:
             yield Bad(file, line, record.fault, excerpt(record.first.text))
         else:
@@ -135,9 +138,21 @@ def _is_header(cells: list[str], wanted: list[str]) -> bool:
     # Of two equal cells, as in "no" and its Spanish "no", neither can name a column.
     if len(cells) > 1 and len(set(cells)) == len(cells) and all(is_column_name(cell) for cell in cells):
         return True
+    if len(set(cells)) == len(cells) and name_text_and_label(cells):
+        return True
     # Whole cells only: "En-suite room" does not begin with a language.
     named = {name: [cell for cell in cells if is_column_name(cell) or folded(cell) == folded(name)] for name in wanted}
     return bool(wanted) and (len(cells) != 2 or all(match(name, near) for name, near in named.items()))
+
+
+def _are_numbers(columns: Sequence[str]) -> bool:
+    """Tell whether columns are wanted, and all by their numbers."""
+    wanted = [name for name in columns if name]
+    return bool(wanted) and all(name.isdecimal() for name in wanted)
+
+
+def _numbered(cells: list[str]) -> list[str]:
+    return [str(column) for column in range(1, len(cells) + 1)]
 
 
 def _header(file: str, line: int, cells: list[str]) -> list[str]:

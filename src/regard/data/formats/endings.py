@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from regard.data.formats.delimited import read_csv, read_tsv
 from regard.data.formats.files import check_file
@@ -30,15 +31,19 @@ class Format:
 
     read: Reader
     fields: Fields = Fields.COLUMNS
+    read_scalars: Reader | None = (
+        None  # as `read`, with numbers, true and false as texts; None where all is text anyway
+    )
 
 
 TEXT = Format(read_text)
+_JSONL = Format(read_jsonl, Fields.KEYS, partial(read_jsonl, scalars=True))
 FORMATS = {
     ".tsv": Format(read_tsv),
     ".csv": Format(read_csv),
-    ".jsonl": Format(read_jsonl, Fields.KEYS),
-    ".ndjson": Format(read_jsonl, Fields.KEYS),
-    ".parquet": Format(read_parquet),
+    ".jsonl": _JSONL,
+    ".ndjson": _JSONL,
+    ".parquet": Format(read_parquet, read_scalars=partial(read_parquet, scalars=True)),
     ".tmx": Format(read_tmx, Fields.LANGUAGES),
     ".xliff": Format(read_xliff, Fields.LANGUAGES),
     ".xlf": Format(read_xliff, Fields.LANGUAGES),
@@ -58,12 +63,16 @@ def format_of(file: str) -> Format:
     return FORMATS.get(ending_of(file).removesuffix(".gz"), TEXT)
 
 
-def read_rows(file: str | os.PathLike[str], *, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
+def read_rows(
+    file: str | os.PathLike[str], *, columns: Sequence[str] = (), scalars: bool = False
+) -> Iterator[Row | Bad]:
     """Yield the records of a file of any format; a file that is not there is an error at once, not at the first record.
 
     `columns` are the names that are wanted, of the source and of the target. They tell whether a TSV begins with a
     header, what in a record must be text, and what to call a language that the file does not name.
+    scalars: numbers, true and false are texts too, in formats that tell them apart
     """
     name = os.fspath(file)
     check_file(name)
-    return format_of(name).read(name, columns)
+    known = format_of(name)
+    return (known.read_scalars if scalars and known.read_scalars else known.read)(name, columns)

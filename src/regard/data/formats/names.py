@@ -17,7 +17,29 @@ tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
 LANGUAGES = frozenset(_ISO_639_1.split())
 SOURCES = ("source", "src")
 TARGETS = ("target", "tgt", "trg")
-COLUMNS = frozenset({*SOURCES, *TARGETS, "text", "label", "score"})
+# What people call the columns of labelled text; written without spaces, hyphens and underscores, as `plain` has them.
+_TEXTS = "text sentence content review question sequence document comment message utterance query tweet body passage"
+TEXTS = tuple(_TEXTS.split())
+TWOS = (
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("text1", "text2"),
+    ("sequence1", "sequence2"),
+    ("question", "sentence"),
+    ("question", "passage"),
+    ("query", "passage"),
+    ("query", "document"),
+)
+_LABELS = """
+label labels class category target score tag intent y sentiment rating stars topic emotion value fitness similarity
+goldlabel isduplicate
+"""
+LABELS = tuple(_LABELS.split())
+INDEXES = ("", "id", "idx", "index", "guid", "uid", "unnamed:0")  # pandas calls a column without a name as the last
+COLUMNS = frozenset(
+    {*SOURCES, *TARGETS, *TEXTS, *(name for two in TWOS for name in two), *LABELS, "id", "idx", "index"}
+)
 # A language, perhaps its script, perhaps its region: en, zh-Hant, pt_BR, es-419. Not "En" or "No", which begin sentences.
 _CODE = re.compile(r"([a-z]{2}|[A-Z]{2})([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
@@ -26,6 +48,11 @@ _CODE = re.compile(r"([a-z]{2}|[A-Z]{2})([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9
 def folded(name: str) -> str:
     """Return what all spellings of a name have in common: en_US and EN-us are en-us."""
     return name.strip().replace("_", "-").casefold()
+
+
+def plain(name: str) -> str:
+    """Return a name as `TEXTS`, `TWOS` and `LABELS` have it: sentence1 of "Sentence 1" and sentence_1."""
+    return folded(name).replace("-", "").replace(" ", "")
 
 
 def language_of(name: str) -> str:
@@ -44,9 +71,16 @@ def match(name: str, names: Iterable[str]) -> list[str]:
 
 
 def is_column_name(text: str) -> bool:
-    """Tell whether a text names a column beyond doubt: the whole code of a language, or source, target, text, …"""
+    """Tell whether a text names a column beyond doubt: the whole code of a language, or source, text, label, …"""
     code = _CODE.fullmatch(text)
-    return (code is not None and code[1].lower() in LANGUAGES) or text.casefold() in COLUMNS
+    return (code is not None and code[1].lower() in LANGUAGES) or plain(text) in COLUMNS
+
+
+def name_text_and_label(cells: Iterable[str]) -> bool:
+    """Tell whether among the cells of a first line are both the name of a text and that of a label, as people give them."""
+    names = {plain(cell) for cell in cells}
+    texts = {*TEXTS, *(first for first, _ in TWOS)}
+    return not names.isdisjoint(texts) and not names.isdisjoint(LABELS)
 
 
 def call_unnamed(role: str, *, given: Sequence[str], known: str) -> str:
@@ -65,7 +99,7 @@ def find(file: str, name: str, names: Sequence[str]) -> str | None:
     found = match(name, names)
     if len(found) > 1:
         raise DataError(
-            f"{file}: '{name}' may be {_listed(found, last='or')}.", f"Write the full name, for example {found[0]}."
+            f"{file}: '{name}' may be {listed(found, last='or')}.", f"Write the full name, for example {found[0]}."
         )
     return found[0] if found else None
 
@@ -92,7 +126,7 @@ def choose_sides(
     if len(names) != 2:
         count = f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"
         remedy = "Say which are meant with --from and --to." if len(names) > 1 else "A pair of them is needed."
-        raise DataError(f"{file} holds {count}: {_listed(shown or names)}.", remedy)
+        raise DataError(f"{file} holds {count}: {listed(shown or names)}.", remedy)
     if not source and not target:
         return names[0], names[1]
     given = _require(file, source or target, names, noun=noun)
@@ -126,5 +160,6 @@ def _require(file: str, name: str, names: Sequence[str], *, noun: str) -> str:
     return found
 
 
-def _listed(names: Sequence[str], *, last: str = "and") -> str:
+def listed(names: Sequence[str], *, last: str = "and") -> str:
+    """Return names as a sentence lists them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

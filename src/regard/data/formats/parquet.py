@@ -14,8 +14,11 @@ from regard.errors import DataError, MissingExtraError
 BATCH_ROWS = 1024
 
 
-def read_parquet(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
-    """Yield the texts of each row by column; a null is an empty text. A wanted column of something else is an error."""
+def read_parquet(file: str, columns: Sequence[str] = (), *, scalars: bool = False) -> Iterator[Row | Bad]:
+    """Yield the texts of each row by column; a null is an empty text. A wanted column of something else is an error.
+
+    scalars: numbers, true and false are texts too
+    """
     try:
         import pyarrow
         import pyarrow.parquet
@@ -24,10 +27,10 @@ def read_parquet(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
     with open_seekable(file) as stream:
         try:
             table = pyarrow.parquet.ParquetFile(stream)
-            _check_types(pyarrow, file, table.schema_arrow, columns)
+            _check_types(pyarrow, file, table.schema_arrow, columns, scalars)
             number = 0
             for batch in table.iter_batches(batch_size=BATCH_ROWS):
-                texts = _texts(pyarrow, batch)
+                texts = _texts(pyarrow, batch, scalars)
                 for cells in zip(*texts.values(), strict=True):
                     number += 1
                     yield _row(file, number, dict(zip(texts, cells, strict=True)))
@@ -40,7 +43,7 @@ def read_parquet(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             ) from None
 
 
-def _check_types(pyarrow: Any, file: str, schema: Any, columns: Sequence[str]) -> None:
+def _check_types(pyarrow: Any, file: str, schema: Any, columns: Sequence[str], scalars: bool) -> None:
     """Raise DataError if no column holds text, or one that is wanted does not."""
     remedy = "Write the sentences as strings."
     types = _types(pyarrow, schema)
@@ -48,7 +51,7 @@ def _check_types(pyarrow: Any, file: str, schema: Any, columns: Sequence[str]) -
         listed = ", ".join(f"{name} ({kind})" for name, kind in types.items())
         raise DataError(f"{file}: no column holds text, for there is: {listed}.", remedy)
     for name in (name for wanted in columns if wanted for name in match(wanted, types)):
-        if not _is_text(pyarrow, types[name]):
+        if not _is_text(pyarrow, types[name]) and not (scalars and _is_scalar(pyarrow, types[name])):
             raise DataError(f"{file}: the column '{name}' holds {types[name]}, not text.", remedy)
 
 
@@ -61,17 +64,24 @@ def _types(pyarrow: Any, schema: Any) -> dict[str, Any]:
     return types
 
 
-def _texts(pyarrow: Any, batch: Any) -> dict[str, list[bytes | None]]:
+def _texts(pyarrow: Any, batch: Any, scalars: bool) -> dict[str, list[bytes | None]]:
     """Return the batch's columns of text by name, as bytes: whether they are UTF-8 is for `decode` to say."""
     arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
     translation = arrays.get("translation")
     if translation is not None and pyarrow.types.is_struct(translation.type):
         arrays = dict(zip([field.name for field in translation.type], translation.flatten(), strict=True))
-    return {
-        name: array.cast(pyarrow.large_binary()).to_pylist()
-        for name, array in arrays.items()
-        if _is_text(pyarrow, array.type)
-    }
+    texts = {}
+    for name, array in arrays.items():
+        if scalars and _is_scalar(pyarrow, array.type):
+            array = array.cast(pyarrow.large_string())
+        if _is_text(pyarrow, array.type):
+            texts[name] = array.cast(pyarrow.large_binary()).to_pylist()
+    return texts
+
+
+def _is_scalar(pyarrow: Any, kind: Any) -> bool:
+    types = pyarrow.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _is_text(pyarrow: Any, kind: Any) -> bool:
