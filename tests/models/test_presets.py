@@ -7,11 +7,13 @@ import torch
 
 from regard.config import ModelTable, RunConfig, from_tables, to_tables
 from regard.errors import ConfigError, UsageError
+from regard.models.bert import BertConfig
 from regard.models.presets import (
     PRESETS,
     build_model,
     check_model,
     count_parameters,
+    decided_by_data,
     default_preset,
     find_preset,
     model_config,
@@ -53,6 +55,66 @@ def test_parameters_of_the_papers_models(name: str, expected: int) -> None:
 def test_the_recurrent_models_are_as_large_as_the_tiny_transformer(name: str) -> None:
     expected = count_parameters(PRESETS["transformer-tiny"], 8000)
     assert abs(count_parameters(PRESETS[name], 8000) / expected - 1) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # Turc et al. 2019, table 1: L layers, H wide; H / 64 heads, 4 H inside.
+        ("bert-tiny", (2, 2, 128, 512)),
+        ("bert-mini", (4, 4, 256, 1024)),
+        ("bert-small", (4, 8, 512, 2048)),
+        ("bert-base", (12, 12, 768, 3072)),  # Devlin et al. 2019, 3
+    ],
+)
+def test_sizes_of_the_encoders(name: str, expected: tuple[int, ...]) -> None:
+    config = model_config(ModelTable(preset=name), origin="test", vocab=9)
+    assert isinstance(config, BertConfig)
+    assert (config.n_layers, config.n_heads, config.d_model, config.d_ff) == expected
+    assert (config.max_positions, config.pooling, config.head) == (512, "class", "none")
+
+
+def test_the_published_count_of_the_base_encoder() -> None:
+    # The released BERT base, uncased: 30,522 tokens, with its pooler and without any head.
+    assert count_parameters(PRESETS["bert-base"], 30_522) == 109_482_240
+
+
+@pytest.mark.parametrize("name", ["birnn", "lstm"])
+def test_the_recurrent_encoders_are_as_large_as_the_tiny_bert(name: str) -> None:
+    expected = count_parameters(PRESETS["bert-tiny"], 8000)
+    assert abs(count_parameters(PRESETS[name], 8000) / expected - 1) < 0.05
+
+
+def test_the_task_decides_the_head() -> None:
+    table = ModelTable(preset="bert-tiny", fields={"pooling": "mean", "head": "words", "n_outputs": 7})
+    config = model_config(table, origin="test", vocab=50, head="sequence", n_outputs=3, n_features=0)
+    assert isinstance(config, BertConfig)
+    assert (config.head, config.n_outputs, config.pooling) == ("sequence", 3, "mean")
+    whole = resolved(table, config)
+    run = from_tables(to_tables(RunConfig(task="classify", model=whole)), origin="test")
+    assert model_config(run.model, origin="test") == config
+    check_model(run.model, task="classify", origin="test")
+
+
+def test_what_reads_vectors_passes_the_check_before_the_data_is_known() -> None:
+    fields = {"vocab": 0, "n_features": 5, "head": "sequence", "n_outputs": 2}
+    check_model(ModelTable(preset="birnn", fields=fields), task="classify", origin="run.toml")
+    with pytest.raises(ConfigError) as caught:
+        check_model(ModelTable(preset="birnn", fields={"pooling": "first"}), task="classify", origin="run.toml")
+    assert str(caught.value) == "model.pooling cannot be 'first'.\nThere is: class, last, mean."
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bert-tiny", ("vocab", "head", "n_outputs", "n_features")),
+        ("lstm", ("vocab", "head", "n_outputs", "n_features")),
+        ("transformer-tiny", ("source_vocab", "target_vocab")),
+        ("gpt-nano", ("vocab",)),
+    ],
+)
+def test_what_is_not_the_users_to_choose(name: str, expected: tuple[str, ...]) -> None:
+    assert decided_by_data(find_preset(name)) == expected
 
 
 def test_counting_agrees_with_a_model_that_exists() -> None:
@@ -141,4 +203,6 @@ def test_a_model_of_other_tasks_is_refused() -> None:
 
 def test_the_default_of_a_task_is_its_smallest_model() -> None:
     assert default_preset("translate") == "transformer-tiny"
+    for task in ("mask", "classify", "tag", "regress"):
+        assert default_preset(task) == "bert-tiny"
     assert default_preset("juggle") == ""

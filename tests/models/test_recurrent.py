@@ -476,7 +476,7 @@ def test_a_dot_product_of_two_widths_is_refused_before_a_model_is_built() -> Non
 
 def test_the_choices_are_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
-    section = text.split("## [model]")[1].split("\n## ")[0]
+    section = text.split("What the recurrent models choose")[1].split("\nWhat ")[0]
     rows = re.findall(r'^\| `(\w+)` \| `"(.*?)"` \| (.*) \|$', section, flags=re.MULTILINE)
     documented = {name: (default, sorted(re.findall(r"`(.*?)`", about))) for name, default, about in rows}
     config = RecurrentConfig(source_vocab=V, target_vocab=V)

@@ -8,10 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, DataError
-from regard.models.transformer import DecoderLayer, EncoderLayer, Transformer, TransformerConfig
+from regard.models.transformer import Transformer, TransformerConfig
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.cache import DecoderState
+from regard.parts.decoder_layer import DecoderLayer
 from regard.parts.dropout import seeded
+from regard.parts.encoder_layer import EncoderLayer
 from regard.parts.positions import POSITIONS
 from regard.parts.taps import listening, recording
 

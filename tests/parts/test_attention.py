@@ -167,6 +167,17 @@ def test_a_row_that_may_attend_to_nothing_is_zero_and_has_finite_gradients(n_key
     assert gradients[0][1, :, 3].any()
 
 
+@pytest.mark.parametrize(("learns", "calls"), [(True, 0), (False, 1)])
+def test_a_bias_that_learns_takes_the_formula_at_any_length(learns: bool, calls: int) -> None:
+    tensors, bias = inputs(LONG, LONG), torch.randn(1, 3, LONG, LONG, requires_grad=learns)
+    with patch.object(F, "scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as kernel:
+        attend(*tensors, Mask(causal=True), scale=1.0, bias=bias)
+        assert kernel.call_count == calls
+        with torch.no_grad():
+            attend(*tensors, Mask(causal=True), scale=1.0, bias=bias)
+    assert kernel.call_count == calls + 1
+
+
 def test_weights_are_a_distribution_over_what_is_allowed() -> None:
     allowed = torch.tensor([[True, True, False], [False, False, False], [False, True, False]])
     weights = attention_weights(torch.tensor([[1.0, 1.0, 9.0]] * 3), allowed)
@@ -259,7 +270,19 @@ def test_the_scale_can_be_left_out() -> None:
     module, states = make(scaled=False), torch.randn(2, 4, 12)
     with recording(module) as record:
         module(states, states, EVERYTHING)
-    torch.testing.assert_close(record["scores"], record["query"] @ record["key"].transpose(-1, -2))
+    assert torch.equal(record["scores"], record["query"] @ record["key"].transpose(-1, -2))
+
+
+def test_projections_may_have_no_biases() -> None:
+    module, states, memory = make(biases=False), torch.randn(2, 4, 12), torch.randn(2, 6, 12)
+    assert set(module.state_dict()) == {f"{name}.weight" for name in ("query", "key", "value", "output")}
+    with recording(module) as record:
+        out = module(states, memory, EVERYTHING)
+    split = {"query": states, "key": memory, "value": memory}
+    for name, given in split.items():
+        expected = (given @ getattr(module, name).weight.T).view(2, -1, 3, 4).transpose(1, 2)
+        torch.testing.assert_close(record[name], expected)
+    torch.testing.assert_close(out, record["heads"].transpose(1, 2).flatten(2) @ module.output.weight.T)
 
 
 def test_without_positions_order_means_nothing() -> None:

@@ -202,6 +202,16 @@ def ragged() -> DecoderState:
     return replace(after, past=tuple(Slots.of(*pair(2, 3)) for _ in range(LAYERS)))
 
 
+def test_which_position_each_slot_holds() -> None:
+    fresh, _, _ = state(2, 0).advance(None, 3, window=None)
+    assert fresh.held(3).tolist() == [0, 1, 2]
+    later, _, _ = replace(state(2, 4), first=5).advance(None, 2, window=4)
+    assert later.held(2).tolist() == [5, 6, 7, 8, 9, 10]
+    unequal, positions, _ = ragged().advance(torch.tensor([1, 2]), 2, window=None)
+    assert unequal.held(2).tolist() == [[0, 1, 2, 3, -1], [0, -1, -1, 1, 2]]
+    assert positions.tolist() == [[3, 3], [1, 2]]
+
+
 def test_after_ragged_prompts_each_row_goes_on_at_its_own_position() -> None:
     after, positions, mask = ragged().advance(None, 1, window=None)
     assert positions.tolist() == [[3], [1]]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.parts.dropout import seeded
-from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
+from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, VectorEmbedding, make_tokens
 from regard.parts.positions import Fraction, Sinusoidal, sinusoids
 from regard.parts.taps import recording
 
@@ -80,3 +80,33 @@ def test_the_output_layer(tokens: TokenEmbedding) -> None:
     nn.init.normal_(free.weight)
     assert free.weight is not tokens.weight
     torch.testing.assert_close(free(states), states @ free.weight.T)
+
+
+def test_the_output_layers_own_bias_is_added(tokens: TokenEmbedding) -> None:
+    states = torch.randn(2, 3, 4)
+    layer = OutputLayer(5, 4, tied_to=tokens, bias=True)
+    assert layer.bias is not None
+    nn.init.normal_(layer.bias)
+    assert layer.weight is tokens.weight
+    torch.testing.assert_close(layer(states), states @ tokens.weight.T + layer.bias)
+    assert OutputLayer(5, 4).bias is None
+
+
+@pytest.mark.parametrize("concatenate", [False, True])
+def test_vectors_take_the_place_of_tokens(concatenate: bool) -> None:
+    torch.manual_seed(1)
+    vectors = make_tokens(0, 4, n_features=3, scaled=True)
+    assert isinstance(vectors, VectorEmbedding)
+    embedding = InputEmbedding(vectors, Sinusoidal(4), concatenate=concatenate, dropout=0)
+    x = torch.randn(2, 5, 3)
+    with recording(embedding, "tokens") as record:
+        assert embedding(x, torch.arange(5)).shape == (2, 5, 4)
+    torch.testing.assert_close(record["tokens"], x @ vectors.weight.T + vectors.bias)
+
+
+@pytest.mark.parametrize(("scaled", "factor"), [(True, 2), (False, 1)])
+def test_without_features_there_are_tokens(scaled: bool, factor: int) -> None:
+    found = make_tokens(5, 4, n_features=0, scaled=scaled)
+    assert isinstance(found, TokenEmbedding)
+    nn.init.normal_(found.weight)
+    assert torch.equal(found(IDS), found.weight[IDS] * factor)

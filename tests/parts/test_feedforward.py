@@ -33,6 +33,12 @@ def test_the_plain_network(activation: str, x: Tensor) -> None:
     torch.testing.assert_close(network(x), hidden @ network.down.weight.T + network.down.bias)
 
 
+def test_the_plain_network_without_biases(x: Tensor) -> None:
+    network = FeedForward(6, 10, activation="relu", dropout=0, biases=False)
+    torch.testing.assert_close(network(x), by_hand("relu", x @ network.up.weight.T) @ network.down.weight.T)
+    assert set(network.state_dict()) == {"up.weight", "down.weight"}
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 def test_the_gated_network(activation: str, x: Tensor) -> None:
     network = GatedFeedForward(6, 10, activation=activation, dropout=0)

@@ -1,6 +1,7 @@
 """First weights: a function of the seed and of each parameter's name."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -83,6 +84,16 @@ def test_a_shared_matrix_is_drawn_once_by_its_first_name() -> None:
     initialise(tied, 7)
     assert torch.equal(tied.output.weight, alone.tokens.weight)
     assert not torch.equal(tied.output.weight, alone.output.weight)
+
+
+@pytest.mark.parametrize("deviation", [None, lambda name: 0.02])
+def test_an_output_layers_bias_begins_as_zeros(deviation: Callable[[str], float] | None) -> None:
+    layer = OutputLayer(30, 8, bias=True)
+    assert layer.bias is not None
+    nn.init.ones_(layer.bias)
+    initialise(layer, 7, deviation=deviation)
+    assert not layer.bias.any()
+    assert layer.weight.any()
 
 
 def test_weights_that_nobody_thought_of_are_not_left_to_chance() -> None:

@@ -1,10 +1,13 @@
 """Positions: the lectures' table and four criteria, and rotations that know only distances."""
 
+import contextlib
 import math
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import Tensor
+from transformers.models.t5.modeling_t5 import T5Attention
 
 from regard.errors import ConfigError, DataError
 from regard.parts.positions import (
@@ -12,8 +15,10 @@ from regard.parts.positions import (
     Fraction,
     Index,
     Learned,
+    RelativeBias,
     Rotation,
     Sinusoidal,
+    distance_buckets,
     fraction_encoding,
     index_encoding,
     make_positions,
@@ -145,6 +150,32 @@ def test_learned_positions_end() -> None:
     )
 
 
+@contextlib.contextmanager
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def gradients(module: torch.nn.Module, *positions: Tensor) -> list[Tensor]:
+    """The gradient of the module's table, again and again, as two threads compute it."""
+    torch.manual_seed(0)
+    direction = torch.randn_like(module(*positions))
+    with two_threads():
+        return [torch.autograd.grad(module(*positions), [*module.parameters()], direction)[0] for _ in range(20)]
+
+
+def test_learning_positions_of_many_rows_is_reproducible() -> None:
+    # Rows that share a position add to one row of the table: the order of that sum must not depend on the threads.
+    module = Learned(64, limit=32)
+    module.weight.data.normal_()
+    first, *others = gradients(module, torch.arange(32).expand(64, -1))
+    assert all(torch.equal(first, other) for other in others)
+
+
 # -- rotary -------------------------------------------------------------------------------------------------------------
 
 
@@ -189,6 +220,121 @@ def test_a_rotation_needs_pairs() -> None:
     with pytest.raises(ConfigError) as caught:
         Rotation(torch.arange(3), 5)
     assert str(caught.value) == "Rotary positions need heads of even width, not 5.\nChange d_model or n_heads."
+
+
+# -- relative bias ------------------------------------------------------------------------------------------------------
+
+
+def bucket_by_hand(distance: int, *, n_buckets: int, max_distance: int, backwards_only: bool) -> int:
+    """Raffel et al. 2020, 2.1: half of the buckets a distance each, the others logarithmic up to the greatest distance."""
+    n_own = n_buckets if backwards_only else n_buckets // 2
+    first = 0 if backwards_only or distance <= 0 else n_own
+    away = max(-distance, 0) if backwards_only else abs(distance)
+    n_exact = n_own // 2
+    if away < n_exact:
+        return first + away
+    # The first distance of each wider bucket: n_exact (max_distance / n_exact)^(i / m).
+    n_wide = n_own - n_exact
+    begins = [n_exact * (max_distance / n_exact) ** (i / n_wide) - 1e-9 for i in range(n_wide)]
+    return first + n_exact + sum(away >= begin for begin in begins) - 1
+
+
+BUCKETS = pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (32, 64), (8, 20), (4, 5), (64, 1000)])
+DIRECTIONS = pytest.mark.parametrize("backwards_only", [False, True], ids=["both directions", "backwards only"])
+
+
+@BUCKETS
+@DIRECTIONS
+def test_buckets_are_the_formula(n_buckets: int, max_distance: int, backwards_only: bool) -> None:
+    sizes = {"n_buckets": n_buckets, "max_distance": max_distance}
+    distances = torch.arange(-1100, 1101)
+    found = distance_buckets(distances, **sizes, backwards_only=backwards_only).tolist()
+    assert found == [bucket_by_hand(one, **sizes, backwards_only=backwards_only) for one in distances.tolist()]
+    assert set(found) == set(range(n_buckets)) - (set() if backwards_only else {n_buckets // 2})
+
+
+@BUCKETS
+@DIRECTIONS
+def test_buckets_are_those_of_t5(n_buckets: int, max_distance: int, backwards_only: bool) -> None:
+    distances = torch.arange(-1100, 1101)
+    expected = T5Attention._relative_position_bucket(distances, not backwards_only, n_buckets, max_distance)
+    found = distance_buckets(distances, n_buckets=n_buckets, max_distance=max_distance, backwards_only=backwards_only)
+    assert torch.equal(found, expected)
+
+
+def test_some_buckets_of_t5_by_eye() -> None:
+    sizes = {"n_buckets": 32, "max_distance": 128}
+    distances = torch.tensor([0, -1, -7, -8, -16, -127, -128, -999, 1, 7, 8, 999])
+    both = distance_buckets(distances, **sizes, backwards_only=False)
+    assert both.tolist() == [0, 1, 7, 8, 10, 15, 15, 15, 17, 23, 24, 31]
+    back = distance_buckets(distances, **sizes, backwards_only=True)
+    assert back.tolist() == [0, 1, 7, 8, 16, 31, 31, 31, 0, 0, 0, 0]
+
+
+def make_bias(n_heads: int = 3, *, backwards_only: bool = False) -> RelativeBias:
+    module = RelativeBias(n_heads, n_buckets=8, max_distance=20, backwards_only=backwards_only)
+    torch.manual_seed(1)
+    module.weight.data.normal_()
+    return module
+
+
+@DIRECTIONS
+def test_a_bias_is_a_number_a_head_and_bucket(backwards_only: bool) -> None:
+    module = make_bias(backwards_only=backwards_only)
+    queries, keys = torch.arange(25, 30), torch.arange(60)
+    bias = module(queries, keys)
+    assert bias.shape == (1, 3, 5, 60)
+    for row, query in enumerate(queries.tolist()):
+        for key in keys.tolist():
+            bucket = bucket_by_hand(key - query, n_buckets=8, max_distance=20, backwards_only=backwards_only)
+            assert torch.equal(bias[0, :, row, key], module.weight[bucket])
+
+
+def test_rows_have_biases_of_their_own_positions() -> None:
+    module = make_bias()
+    queries, keys = torch.tensor([[4, 5], [9, 10]]), torch.tensor([[0, 1, 2, 5], [3, -1, 10, 40]])
+    bias = module(queries, keys)
+    assert bias.shape == (2, 3, 2, 4)
+    for row in range(2):
+        assert torch.equal(bias[row], module(queries[row], keys[row])[0])
+
+
+def test_a_bias_knows_only_distances() -> None:
+    module = make_bias()
+    assert torch.equal(module(torch.arange(6), torch.arange(9)), module(torch.arange(6) + 70, torch.arange(9) + 70))
+
+
+def test_biases_are_learnt_reproducibly() -> None:
+    first, *others = gradients(make_bias(), torch.arange(200), torch.arange(200))
+    assert all(torch.equal(first, other) for other in others)
+    direction = torch.ones(1, 3, 4, 4)
+    module = make_bias()
+    (counted,) = torch.autograd.grad(module(torch.arange(4), torch.arange(4)), [module.weight], direction)
+    # Of four positions, 4 pairs stand together, 3 a step apart in each direction, 3 = 2 + 1 further in each.
+    assert counted[:, 0].tolist() == [4, 3, 3, 0, 0, 3, 3, 0]
+
+
+def test_only_its_numbers_are_saved() -> None:
+    assert list(make_bias().state_dict()) == ["weight"]
+    assert make_bias().weight.shape == (8, 3)
+
+
+@pytest.mark.parametrize(
+    ("n_buckets", "max_distance", "text"),
+    [
+        (3, 128, "Relative positions need at least 4 buckets, not 3.\nT5 has 32."),
+        (
+            32,
+            16,
+            "With 32 buckets, 16 distances have one of their own, so that the greatest cannot be 16.\n"
+            "Choose fewer buckets, or a greater distance; T5 has 32 buckets up to 128.",
+        ),
+    ],
+)
+def test_buckets_that_cannot_be(n_buckets: int, max_distance: int, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        RelativeBias(2, n_buckets=n_buckets, max_distance=max_distance, backwards_only=True)
+    assert str(caught.value) == text
 
 
 # -- by name ------------------------------------------------------------------------------------------------------------

@@ -12,12 +12,22 @@ from torch import nn
 
 from regard.config import ModelTable, build
 from regard.errors import UsageError, did_you_mean
+from regard.models.bert import Bert, BertConfig
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.recurrent import Recurrent, RecurrentConfig
+from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
+from regard.models.t5 import T5, T5Config
 from regard.models.transformer import Transformer, TransformerConfig
 
-ModelConfig = TransformerConfig | RecurrentConfig | GPTConfig | LlamaConfig
+ModelConfig = (
+    TransformerConfig | RecurrentConfig | GPTConfig | LlamaConfig | BertConfig | RecurrentEncoderConfig | T5Config
+)
+
+# What reads a text and says something of it.
+_READING = ("mask", "classify", "tag", "regress")
+# What the task decides although it has a default, so that an encoder can be built without one.
+_TASKS_OWN = ("head", "n_outputs", "n_features")
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Preset:
 def _transformer(name: str, n_layers: int, d_model: int, d_ff: int, n_heads: int, about: str, **others: Any) -> Preset:
     sizes = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
     widths = {"d_model": d_model, "d_ff": d_ff, "n_heads": n_heads}
-    return Preset(name, ("translate",), TransformerConfig, {**sizes, **widths, **others}, about)
+    return Preset(name, ("translate", "denoise"), TransformerConfig, {**sizes, **widths, **others}, about)
 
 
 def _recurrent(name: str, n_layers: int, d_model: int, d_state: int, about: str, **others: Any) -> Preset:
@@ -52,6 +62,24 @@ def _llama(
 ) -> Preset:
     sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": d_ff, "context": context}
     return Preset(name, ("language",), LlamaConfig, {**sizes, **others}, about)
+
+
+def _bert(name: str, n_layers: int, n_heads: int, d_model: int, about: str, **others: Any) -> Preset:
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": 4 * d_model, "max_positions": 512}
+    return Preset(name, _READING, BertConfig, {**sizes, **others}, about)
+
+
+def _recurrent_encoder(name: str, n_layers: int, d_model: int, d_state: int, about: str, **others: Any) -> Preset:
+    sizes = {"n_layers": n_layers, "d_model": d_model, "d_state": d_state}
+    return Preset(name, _READING, RecurrentEncoderConfig, {**sizes, **others}, about)
+
+
+def _t5(
+    name: str, n_layers: int, d_model: int, d_ff: int, n_heads: int, d_head: int, about: str, **others: Any
+) -> Preset:
+    sizes = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
+    widths = {"d_model": d_model, "d_ff": d_ff, "n_heads": n_heads, "d_head": d_head}
+    return Preset(name, ("denoise", "translate"), T5Config, {**sizes, **widths, **others}, about)
 
 
 PRESETS: dict[str, Preset] = {
@@ -72,6 +100,18 @@ PRESETS: dict[str, Preset] = {
         _gpt("gpt2", 12, 12, 768, 1024, "the smallest GPT-2"),
         _llama("llama-nano", 4, 4, 128, 344, 64, "as gpt-nano, with what came after", n_key_heads=2),
         _llama("llama-mini", 6, 6, 384, 1024, 256, "as gpt-mini, with what came after", n_key_heads=2, dropout=0.2),
+        # The small ones as Turc et al. 2019 have them.
+        _bert("bert-tiny", 2, 2, 128, "minutes on a laptop"),
+        _bert("bert-mini", 4, 4, 256, "an hour on a laptop"),
+        _bert("bert-small", 4, 8, 512, "a step towards bert-base"),
+        _bert("bert-base", 12, 12, 768, "the paper's base model"),
+        # About as many parameters as bert-tiny.
+        _recurrent_encoder("birnn", 2, 128, 128, "a recurrent encoder, in both directions", dropout=0.3),
+        _recurrent_encoder(
+            "lstm", 2, 128, 180, "a recurrent encoder, forwards only", cell="lstm", bidirectional=False, dropout=0.3
+        ),
+        _t5("t5-tiny", 4, 128, 256, 4, 32, "minutes on a laptop: text to text", dropout=0.2),
+        _t5("t5-small", 6, 512, 2048, 8, 64, "the paper's small model"),
     )
 }
 _MODELS: dict[type[ModelConfig], type[nn.Module]] = {
@@ -79,6 +119,9 @@ _MODELS: dict[type[ModelConfig], type[nn.Module]] = {
     RecurrentConfig: Recurrent,
     GPTConfig: GPT,
     LlamaConfig: Llama,
+    BertConfig: Bert,
+    RecurrentEncoderConfig: RecurrentEncoderModel,
+    T5Config: T5,
 }
 
 
@@ -89,8 +132,8 @@ def find_preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-def model_config(table: ModelTable, *, origin: str, **sizes: int) -> ModelConfig:
-    """Build the config from the preset, the run file's fields and what the data decides (the vocabulary's size)."""
+def model_config(table: ModelTable, *, origin: str, **sizes: int | str) -> ModelConfig:
+    """Build the config from the preset, the run file's fields and what `decided_by_data` names."""
     preset = find_preset(table.preset)
     return build(preset.config, {**preset.fields, **table.fields, **sizes}, origin=origin, path="model")
 
@@ -101,15 +144,22 @@ def check_model(table: ModelTable, *, task: str, origin: str) -> None:
     if task not in preset.tasks:
         fitting = ", ".join(name for name, other in PRESETS.items() if task in other.tasks)
         raise UsageError(f"{preset.name} is no model for the task '{task}'.", f"Choose one of: {fitting}.")
-    model_config(table, origin=origin, **_decided_by_data(preset, 1000))
+    model_config(table, origin=origin, **_some_sizes(preset, 1000))
 
 
 def default_preset(task: str) -> str:
-    """Return the smallest model of a task, empty if there is none."""
-    return next((name for name, preset in PRESETS.items() if task in preset.tasks), "")
+    """Return the smallest model of a task, empty if there is none; one that is made for it, if any is."""
+    fitting = [preset for preset in PRESETS.values() if task in preset.tasks]
+    made_for_it = [preset for preset in fitting if preset.tasks[0] == task]
+    return next((preset.name for preset in (*made_for_it, *fitting)), "")
 
 
-def _decided_by_data(preset: Preset, size: int) -> dict[str, int]:
+def decided_by_data(preset: Preset) -> tuple[str, ...]:
+    """Return the fields that are not the user's: sizes of the data, which have no default, and what its task asks for."""
+    return tuple(one.name for one in fields(preset.config) if one.default is MISSING or one.name in _TASKS_OWN)
+
+
+def _some_sizes(preset: Preset, size: int) -> dict[str, int]:
     """The fields that have no default because the data decides them, all given one size."""
     return {field.name: size for field in fields(preset.config) if field.default is MISSING}
 
@@ -128,5 +178,5 @@ def count_parameters(preset: Preset, vocab_size: int) -> int:
     """Count what a preset learns with a vocabulary of this size; shapes are enough, no memory is taken."""
     table = ModelTable(preset=preset.name)
     with torch.device("meta"):
-        model = build_model(model_config(table, origin="model", **_decided_by_data(preset, vocab_size)))
+        model = build_model(model_config(table, origin="model", **_some_sizes(preset, vocab_size)))
     return sum(parameter.numel() for parameter in model.parameters())

@@ -217,6 +217,11 @@ class Recurrent(nn.Module):
         states: Tensor = self.decoder(_embedded(self.target_embedding, target), self.start((source, source_lengths)))
         return states
 
+    def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+        """source ids (B, S) of (B,) lengths to the encoder's states (B, S, D), those of both directions side by side."""
+        states: Tensor = self.encoder(_embedded(self.source_embedding, source), source_lengths)[0]
+        return states
+
     def start(self, inputs: tuple[Tensor, Tensor]) -> RecurrentState:
         """Encode (source ids, lengths), and compute once what every step asks of the encoder's states."""
         source, source_lengths = inputs

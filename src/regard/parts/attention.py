@@ -29,7 +29,8 @@ FEW_SINGLE = 2**10
 
 def attention_scores(query: Tensor, key: Tensor, *, scale: float) -> Tensor:
     """(…, T, K) and (…, S, K) to (…, T, S): how well each query fits each key."""
-    return query @ key.transpose(-2, -1) * scale
+    dots = query @ key.transpose(-2, -1)
+    return dots if scale == 1 else dots * scale
 
 
 def attention_weights(scores: Tensor, allowed: Tensor | None) -> Tensor:
@@ -56,7 +57,9 @@ def attend(
         heads = attend(blocks.queries(query), blocks.keys(key), blocks.keys(value), near, scale=scale)
         return blocks.joined(heads)
     only_causal = mask == CAUSAL and bias is None
-    if formula_is_faster(query, n_keys):
+    # Where a bias learns, the kernel is not fused either, and slower than the formula at any length.
+    learns = bias is not None and bias.requires_grad and torch.is_grad_enabled() and query.device.type == "cpu"
+    if learns or formula_is_faster(query, n_keys):
         if only_causal:
             return causal_formula(query, key, value, scale=scale)
         scores = attention_scores(query, key, scale=scale)
@@ -120,7 +123,14 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self, d_model: int, n_heads: int, *, d_head: int | None = None, d_value: int | None = None, scaled: bool = True
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_head: int | None = None,
+        d_value: int | None = None,
+        scaled: bool = True,
+        biases: bool = True,
     ) -> None:
         super().__init__()
         if d_head is None and d_model % n_heads:
@@ -131,10 +141,10 @@ class MultiHeadAttention(nn.Module):
         self.n_heads = n_heads
         d_head = d_head or d_model // n_heads
         d_value = d_value or d_head
-        self.query = Linear(d_model, n_heads * d_head)
-        self.key = Linear(d_model, n_heads * d_head)
-        self.value = Linear(d_model, n_heads * d_value)
-        self.output = Linear(n_heads * d_value, d_model)
+        self.query = Linear(d_model, n_heads * d_head, bias=biases)
+        self.key = Linear(d_model, n_heads * d_head, bias=biases)
+        self.value = Linear(d_model, n_heads * d_value, bias=biases)
+        self.output = Linear(n_heads * d_value, d_model, bias=biases)
         self.scale = d_head**-0.5 if scaled else 1.0
 
     def forward(

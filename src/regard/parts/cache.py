@@ -119,6 +119,12 @@ class DecoderState:
             allowed &= ahead >= -window
         return advanced, positions, Mask(allowed[:, None])
 
+    def held(self, n_new: int) -> Tensor:
+        """Which position each slot holds once `n_new` more are filled, after `advance`: (L,), or (R, L) with -1 for none."""
+        if self.slots is not None:
+            return self.slots
+        return torch.arange(self.first, self.first + self.n_slots + n_new, device=self.lengths.device)
+
     def forget(self, window: int | None) -> "DecoderState":
         """Let go of the slots that no later query can reach: at most `window` are left, or all if there is no window."""
         if window is None or self.n_slots <= window:

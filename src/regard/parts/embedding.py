@@ -1,4 +1,7 @@
-"""From ids to vectors and back: the token embedding with its positions, and the output layer that may share its weights."""
+"""From ids to vectors and back: the token embedding with its positions, and the output layer that may share its weights.
+
+Where a sequence is made of vectors (a sensor's rows, a film's frames), a linear layer takes the place of the tokens.
+"""
 
 import math
 
@@ -8,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
+from regard.parts.linear import Linear
 from regard.parts.positions import Fraction
 from regard.parts.taps import tap
 
@@ -31,6 +35,7 @@ class TokenEmbedding(nn.Module):
     def __init__(self, vocab_size: int, d_model: int, *, scaled: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.d_model = d_model
         self.scale = math.sqrt(d_model) if scaled else 1.0
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -39,21 +44,38 @@ class TokenEmbedding(nn.Module):
         return vectors if self.scale == 1 else vectors * self.scale
 
 
+class VectorEmbedding(Linear):
+    """A vector of F features in the place of a token: (B, T, F) to (B, T, D)."""
+
+    def __init__(self, n_features: int, d_model: int) -> None:
+        super().__init__(n_features, d_model)
+        self.d_model = d_model
+
+
+def make_tokens(vocab_size: int, d_model: int, *, n_features: int, scaled: bool) -> TokenEmbedding | VectorEmbedding:
+    """Build what reads tokens, or vectors where they have features."""
+    return VectorEmbedding(n_features, d_model) if n_features else TokenEmbedding(vocab_size, d_model, scaled=scaled)
+
+
 class InputEmbedding(nn.Module):
     """Tokens with their positions: added, or concatenated and projected back to the width of the model."""
 
     def __init__(
-        self, tokens: TokenEmbedding, positions: nn.Module | None, *, concatenate: bool, dropout: float
+        self,
+        tokens: TokenEmbedding | VectorEmbedding,
+        positions: nn.Module | None,
+        *,
+        concatenate: bool,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.tokens = tokens
         self.positions = positions
-        d_model = tokens.weight.shape[1]
-        self.join = nn.Linear(2 * d_model, d_model) if concatenate and positions is not None else None
+        self.join = nn.Linear(2 * tokens.d_model, tokens.d_model) if concatenate and positions is not None else None
         self.dropout = Dropout(dropout)
 
     def forward(self, ids: Tensor, positions: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """ids (B, T) at positions (T,) or (B, T), of sequences of `lengths` (B,), to (B, T, D)."""
+        """ids (B, T), or vectors (B, T, F), at positions (T,) or (B, T), of sequences of `lengths` (B,), to (B, T, D)."""
         x = tap(self, "tokens", self.tokens(ids))
         if self.positions is not None:
             encoded = (
@@ -68,12 +90,17 @@ class InputEmbedding(nn.Module):
 
 
 class OutputLayer(nn.Module):
-    """From states to logits over the vocabulary. Tied, it has no weights of its own (Press & Wolf 2017)."""
+    """From states to logits over the vocabulary. Tied, its matrix is that of the tokens (Press & Wolf 2017)."""
 
-    def __init__(self, vocab_size: int, d_model: int, *, tied_to: TokenEmbedding | None = None) -> None:
+    bias: nn.Parameter | None
+
+    def __init__(
+        self, vocab_size: int, d_model: int, *, tied_to: TokenEmbedding | None = None, bias: bool = False
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model)) if tied_to is None else tied_to.weight
+        self.register_parameter("bias", nn.Parameter(torch.empty(vocab_size)) if bias else None)
 
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) to (…, V)."""
-        return F.linear(states, self.weight)
+        return F.linear(states, self.weight, self.bias)

@@ -15,10 +15,10 @@ from regard.parts.taps import tap
 class FeedForward(nn.Module):
     """down(activation(up(x)))."""
 
-    def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float) -> None:
+    def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float, biases: bool = True) -> None:
         super().__init__()
-        self.up = Linear(d_model, d_ff)
-        self.down = Linear(d_ff, d_model)
+        self.up = Linear(d_model, d_ff, bias=biases)
+        self.down = Linear(d_ff, d_model, bias=biases)
         self.activation = find_activation(activation)
         self.dropout = Dropout(dropout)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from regard.parts.embedding import OutputLayer
 from regard.parts.norms import LayerNorm, RMSNorm
 from regard.parts.recurrent import LSTM, Cell
 
@@ -36,7 +37,7 @@ def _fill(module: nn.Module, name: str, parameter: nn.Parameter, generator: torc
     with torch.no_grad():
         if isinstance(module, nn.Linear) and parameter.dim() == 2:
             nn.init.xavier_uniform_(parameter, generator=generator)
-        elif isinstance(module, nn.Linear):
+        elif isinstance(module, nn.Linear | OutputLayer) and parameter.dim() == 1:
             parameter.zero_()
         elif isinstance(module, Cell):
             _fill_cell(module, parameter, generator)

@@ -1,14 +1,19 @@
-"""Where a token stands: as a number, a fraction, sinusoids, a learned vector, or a rotation of queries and keys.
+"""Where a token stands: as a number, a fraction, sinusoids, a learned vector, a rotation of queries and keys, or a bias.
 
 The lectures ask four things of an encoding: unique per position, equal distance between neighbours whatever the length,
 bounded and fit for longer inputs, deterministic. The index fails the third, the fraction the second, the sinusoid none;
-all are here so that it can be shown. Rotary: Su et al. 2021, "RoFormer".
+all are here so that it can be shown. Rotary: Su et al. 2021, "RoFormer". Relative bias: Raffel et al. 2020,
+"Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer" (T5).
 """
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, DataError, did_you_mean
+from regard.parts.taps import tap
 
 
 def sinusoids(positions: Tensor, d_model: int, *, base: float = 10000.0) -> Tensor:
@@ -77,7 +82,8 @@ class Learned(nn.Module):
                 f"A sequence of {int(positions.max()) + 1} tokens is longer than the {self.limit} learned positions.",
                 "Shorten it, or train a model with more positions.",
             )
-        return self.weight[positions]
+        # Not weight[positions], whose gradient several threads add up in whatever order they come.
+        return F.embedding(positions, self.weight)
 
 
 class Index(nn.Module):
@@ -121,6 +127,57 @@ class Rotation:
         even, odd = x[..., 0::2], x[..., 1::2]
         turned = torch.stack([even * self.cos - odd * self.sin, even * self.sin + odd * self.cos], dim=-1)
         return turned.flatten(-2).to(x.dtype)
+
+
+def distance_buckets(distances: Tensor, *, n_buckets: int, max_distance: int, backwards_only: bool) -> Tensor:
+    """How far keys stand from a query (…), below 0 if before it, to the numbers of their buckets (…).
+
+    The near distances have a bucket each, the others share wider and wider ones, and from `max_distance` on the last.
+    Before and behind have half of the buckets each, or, backwards only, all are for what stands before.
+    """
+    n_own = n_buckets if backwards_only else n_buckets // 2
+    away = (-distances).clamp(min=0) if backwards_only else distances.abs()
+    n_exact = n_own // 2
+    # In single precision, as T5 was trained: at the borders, a rounded logarithm decides.
+    share = (away.clamp(min=n_exact).float() / n_exact).log() / math.log(max_distance / n_exact)
+    wide = (n_exact + (share * (n_own - n_exact)).long()).clamp(max=n_own - 1)
+    buckets = torch.where(away < n_exact, away, wide)
+    return buckets if backwards_only else buckets + n_own * (distances > 0)
+
+
+class RelativeBias(nn.Module):
+    """What the distance of a key adds to its score: a learned number a head and bucket (Raffel et al. 2020, 2.1).
+
+    Made once a forward pass for all layers of a stack, and passed to attention as an argument.
+    """
+
+    buckets: Tensor
+
+    def __init__(self, n_heads: int, *, n_buckets: int, max_distance: int, backwards_only: bool) -> None:
+        super().__init__()
+        if n_buckets < 4:
+            raise ConfigError(f"Relative positions need at least 4 buckets, not {n_buckets}.", "T5 has 32.")
+        if max_distance <= n_buckets // 2:
+            raise ConfigError(
+                f"With {n_buckets} buckets, {n_buckets // 2} distances have one of their own, so that the greatest "
+                f"cannot be {max_distance}.",
+                "Choose fewer buckets, or a greater distance; T5 has 32 buckets up to 128.",
+            )
+        self.max_distance = max_distance
+        self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
+        distances = torch.arange(-max_distance, max_distance + 1)
+        ready = distance_buckets(
+            distances, n_buckets=n_buckets, max_distance=max_distance, backwards_only=backwards_only
+        )
+        self.register_buffer("buckets", ready, persistent=False)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Positions (T,) and (S,) to (1, H, T, S), or (R, T) and (R, S) to (R, H, T, S)."""
+        distances = (keys[..., None, :] - queries[..., :, None]).clamp(-self.max_distance, self.max_distance)
+        bias = F.embedding(self.buckets[distances + self.max_distance], self.weight)  # (…, T, S, H)
+        # Laid out as scores are: every layer reads it.
+        bias = bias.movedim(-1, -3).contiguous()
+        return tap(self, "bias", bias if bias.dim() == 4 else bias[None])
 
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "index", "fraction", "none")

@@ -1,0 +1,75 @@
+"""A recurrent encoder with a head on top: what read sequences before attention, and still does well on short ones.
+
+    ids ── embedding ── N × recurrent layer ── states ── head
+
+What differs from BERT: order lies in the recurrence, so that there are neither positions nor a longest sequence. Nor are
+there segments: a network that reads in order has read the end of the first text before the second begins.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.errors import ConfigError, did_you_mean
+from regard.models.encoder_alone import EncoderAlone, EncoderConfig
+from regard.parts.embedding import InputEmbedding, make_tokens
+from regard.parts.heads import find_pooling, make_head
+from regard.parts.initialisation import initialise
+from regard.parts.recurrent import CELLS, RecurrentEncoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentEncoderConfig(EncoderConfig):
+    """The sizes and choices of a recurrent encoder; the defaults are small and classical."""
+
+    pooling: str = "last"  # the final state; or mean, class
+    cell: str = "gru"  # elman (with tanh), elman-relu, elman-sigmoid, lstm, gru
+    n_layers: int = 1
+    d_model: int = 256  # the width of the embedding
+    d_state: int = 256  # the width of a state, in each direction
+    bidirectional: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_least("n_layers", "d_model", "d_state")
+        if self.cell not in CELLS:
+            raise ConfigError(f"model.cell cannot be '{self.cell}'.", did_you_mean(self.cell, CELLS))
+        if self.pooling == "class" and not self.bidirectional:
+            raise ConfigError(
+                "model.pooling = class takes the first state, and a network that reads forwards has seen nothing there.",
+                "Set model.pooling = last or mean, or model.bidirectional = true.",
+            )
+
+
+class RecurrentEncoderModel(EncoderAlone):
+    """Recurrent layers in one or both directions, with the head of a task."""
+
+    def __init__(self, config: RecurrentEncoderConfig, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        tokens = make_tokens(config.vocab, config.d_model, n_features=config.n_features, scaled=True)
+        self.embedding = InputEmbedding(tokens, None, concatenate=False, dropout=config.dropout)
+        self.encoder = RecurrentEncoder(
+            config.cell,
+            config.d_model,
+            config.d_state,
+            n_layers=config.n_layers,
+            bidirectional=config.bidirectional,
+            dropout=config.dropout,
+        )
+        self.pooling = find_pooling(config.pooling, both_directions=config.bidirectional)
+        self.head = make_head(
+            config.head, self.encoder.d_output, n_outputs=config.n_outputs, tokens=tokens, dropout=config.dropout
+        )
+        initialise(self, seed)
+
+    def encode(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
+        """ids (B, T), or vectors (B, T, F), padded behind, of (B,) lengths; to the last states (B, T, D·directions).
+
+        segments: not needed; see above.
+        """
+        embedded = self.embedding(inputs, torch.arange(inputs.shape[1], device=inputs.device))
+        states: Tensor
+        states, _ = self.encoder(embedded, lengths)
+        return states

@@ -1,0 +1,150 @@
+"""T5: one encoder-decoder for every job that reads text and writes text (Raffel et al. 2020).
+
+    source ids ── embedding ── N × [self-attention, feed-forward] ── norm ── memory
+                                       │ + bias                                │ keys, values
+    target ids ── embedding ── N × [masked self-attention, cross-attention, feed-forward] ── norm ── output ── logits
+                                       │ + bias
+
+What differs from the Transformer: a token does not know where it stands, but self-attention how far apart two tokens are,
+by a bias that all layers of a stack share; pre-norm with RMS norms; no biases in any layer; scores that are not scaled,
+since the first weights are; heads of any width. The defaults are the first version's; gated networks with GELU and an
+output layer of its own make it 1.1.
+
+T5 keeps vectors of tokens √D times as long, and divides the states by √D before they meet the shared matrix. Here the
+embedding multiplies, as in the Transformer: the network is the same, and AdamW, whose steps are of one size whatever the
+weights', learns it much faster.
+"""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, did_you_mean
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.parts.attention import MultiHeadAttention
+from regard.parts.decoder_layer import DecoderLayer
+from regard.parts.dropout import Dropout
+from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
+from regard.parts.encoder_layer import EncoderLayer
+from regard.parts.feedforward import FeedForward, GatedFeedForward
+from regard.parts.initialisation import initialise
+from regard.parts.norms import RMSNorm
+from regard.parts.positions import RelativeBias
+from regard.parts.residual import PreNorm
+
+_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_head", "d_ff", "n_buckets", "max_distance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Config:
+    """The sizes and choices of a T5; the defaults are those of the small one."""
+
+    source_vocab: int
+    target_vocab: int  # the same: source and target share one vocabulary
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    d_model: int = 512
+    n_heads: int = 8
+    d_head: int = 64
+    d_ff: int = 2048
+    feed_forward: str = "plain"  # plain, gated
+    activation: str = "relu"  # relu, gelu, gelu-tanh, silu
+    n_buckets: int = 32  # of distances between tokens
+    max_distance: int = 128  # from here on, all distances are one
+    dropout: float = 0.1
+    tied: str = "all"  # one matrix for source, target and output; inputs: for source and target
+
+    def __post_init__(self) -> None:
+        for name in _SIZES:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"model.{name} is at least 1, not {getattr(self, name)}.", f"Correct model.{name}.")
+        for name, choices in (("feed_forward", ("plain", "gated")), ("tied", ("all", "inputs"))):
+            value = getattr(self, name)
+            if value not in choices:
+                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
+        if self.source_vocab != self.target_vocab:
+            raise ConfigError(
+                f"T5 has one matrix for source and target, which have {self.source_vocab} and {self.target_vocab} tokens.",
+                "Use one vocabulary (tokenizer.shared = true).",
+            )
+
+
+class FinalNorm(RMSNorm):
+    """What leaves a stack: normalised, and dropped in part."""
+
+    def __init__(self, d_model: int, *, dropout: float) -> None:
+        super().__init__(d_model)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        dropped: Tensor = self.dropout(super().forward(x))
+        return dropped
+
+
+class T5(EncoderDecoder):
+    """Encoder and decoder; `forward` while training, `start` and `step` while decoding."""
+
+    window = None
+
+    def __init__(self, config: T5Config, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        width, dropout = config.d_model, config.dropout
+        tokens = TokenEmbedding(config.source_vocab, width)
+        self.source_embedding = InputEmbedding(tokens, None, concatenate=False, dropout=dropout)
+        self.encoder_relative_bias = _relative_bias(config, backwards_only=False)
+        self.encoder = nn.ModuleList(_encoder_layer(config) for _ in range(config.n_encoder_layers))
+        self.encoder_norm = FinalNorm(width, dropout=dropout)
+        self.target_embedding = InputEmbedding(tokens, None, concatenate=False, dropout=dropout)
+        self.decoder_relative_bias = _relative_bias(config, backwards_only=True)
+        self.decoder = nn.ModuleList(_decoder_layer(config) for _ in range(config.n_decoder_layers))
+        self.decoder_norm = FinalNorm(width, dropout=dropout)
+        self.output = OutputLayer(config.target_vocab, width, tied_to=tokens if config.tied == "all" else None)
+        initialise(self, seed, deviation=self._deviation)
+
+    def _deviation(self, name: str) -> float:
+        """How far first weights spread, as in Mesh TensorFlow: what a layer makes varies as much as what it is given."""
+        if name.endswith("relative_bias.weight"):
+            return 1 / math.sqrt(self.config.d_model)
+        n_inputs = self.get_parameter(name).shape[1]
+        # Queries carry what other models divide the scores by.
+        return 1 / math.sqrt(n_inputs * self.config.d_head if name.endswith("query.weight") else n_inputs)
+
+    def encoder_bias(self, positions: Tensor) -> Tensor:
+        """What the distances between positions (S,) add to the encoder's scores, (1, H, S, S)."""
+        bias: Tensor = self.encoder_relative_bias(positions, positions)
+        return bias
+
+    def decoder_bias(self, positions: Tensor, keys: Tensor) -> Tensor:
+        """The same for the decoder at positions (T,) or (R, T), with keys at (S,) or (R, S); (1 or R, H, T, S)."""
+        bias: Tensor = self.decoder_relative_bias(positions, keys)
+        return bias
+
+
+def _relative_bias(config: T5Config, *, backwards_only: bool) -> RelativeBias:
+    sizes = {"n_buckets": config.n_buckets, "max_distance": config.max_distance}
+    return RelativeBias(config.n_heads, **sizes, backwards_only=backwards_only)
+
+
+def _encoder_layer(config: T5Config) -> EncoderLayer:
+    return EncoderLayer(_attention(config), _feed_forward(config), lambda: _residual(config))
+
+
+def _decoder_layer(config: T5Config) -> DecoderLayer:
+    return DecoderLayer(_attention(config), _attention(config), _feed_forward(config), lambda: _residual(config))
+
+
+def _attention(config: T5Config) -> MultiHeadAttention:
+    return MultiHeadAttention(config.d_model, config.n_heads, d_head=config.d_head, scaled=False, biases=False)
+
+
+def _feed_forward(config: T5Config) -> nn.Module:
+    sizes = config.d_model, config.d_ff
+    if config.feed_forward == "gated":
+        return GatedFeedForward(*sizes, activation=config.activation, dropout=config.dropout)
+    return FeedForward(*sizes, activation=config.activation, dropout=config.dropout, biases=False)
+
+
+def _residual(config: T5Config) -> PreNorm:
+    return PreNorm(RMSNorm(config.d_model), dropout=config.dropout)

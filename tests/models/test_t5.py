@@ -1,0 +1,542 @@
+"""T5: equal to that of the transformers package, and to itself by every way."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import T5Config as TheirConfig
+from transformers import T5ForConditionalGeneration
+
+from regard.config import ModelTable, from_tables, override
+from regard.decoding.beam import Beam, search
+from regard.decoding.greedy import greedy
+from regard.errors import ConfigError
+from regard.models.presets import PRESETS, build_model, check_model, count_parameters, model_config
+from regard.models.t5 import T5, T5Config
+from regard.parts import attention
+from regard.parts.cache import DecoderState
+from regard.parts.dropout import seeded
+from regard.parts.positions import RelativeBias
+from regard.parts.taps import listening, recording
+from regard.runs import tensors
+from regard.tasks import find_task
+
+V, START, END = 23, 1, 2
+SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 2, 0]])
+LENGTHS = torch.tensor([6, 3, 5])
+TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
+
+SIZES: dict[str, Any] = {
+    "n_encoder_layers": 2,
+    "n_decoder_layers": 3,
+    "d_model": 16,
+    "n_heads": 3,
+    "d_head": 5,
+    "d_ff": 24,
+    "n_buckets": 8,
+    "max_distance": 9,
+    "dropout": 0.0,
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "first version": {},
+    "version 1.1": {"feed_forward": "gated", "activation": "gelu-tanh", "tied": "inputs"},
+}
+every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def make(seed: int = 1, **choices: Any) -> T5:
+    return T5(T5Config(source_vocab=V, target_vocab=V, **{**SIZES, **choices}), seed=seed)
+
+
+def shaken(model: T5) -> T5:
+    """Norms begin as ones, and biases of scores small, which would hide a mistake."""
+    generator = torch.Generator().manual_seed(9)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            far = 1.0 if name.endswith("relative_bias.weight") else 0.2
+            parameter.add_(far * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
+    torch.testing.assert_close(first, second, atol=atol, rtol=0)
+
+
+def some_pairs(n: int, n_source: int, n_target: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Sources (n, S) of (n,) lengths, padded behind with 0, and targets (n, T)."""
+    generator = torch.Generator().manual_seed(5)
+    lengths = torch.randint(2, n_source + 1, (n,), generator=generator)
+    lengths[0] = n_source
+    source = torch.randint(3, V, (n, n_source), generator=generator)
+    source = source.masked_fill(torch.arange(n_source) >= lengths[:, None], 0)
+    target = torch.randint(3, V, (n, n_target), generator=generator)
+    target[:, 0] = START
+    return source, lengths, target
+
+
+# -- parity with the transformers package -------------------------------------------------------------------------------
+
+
+def copied_attention(ours: Any, theirs: Any) -> list[tuple[Tensor, Tensor]]:
+    names = {"q": "query", "k": "key", "v": "value", "o": "output"}
+    return [(getattr(theirs, name).weight, getattr(ours, own).weight) for name, own in names.items()]
+
+
+def copied_layer(ours: Any, theirs: Any) -> list[tuple[Tensor, Tensor]]:
+    first, *middle, last = theirs.layer
+    pairs = [(first.layer_norm.weight, ours.self_attention_residual.norm.weight)]
+    pairs += copied_attention(ours.self_attention, first.SelfAttention)
+    for cross in middle:
+        pairs += [(cross.layer_norm.weight, ours.cross_attention_residual.norm.weight)]
+        pairs += copied_attention(ours.cross_attention, cross.EncDecAttention)
+    network, own = last.DenseReluDense, ours.feed_forward
+    pairs += [(last.layer_norm.weight, ours.feed_forward_residual.norm.weight), (network.wo.weight, own.down.weight)]
+    if hasattr(own, "gate"):
+        return [*pairs, (network.wi_0.weight, own.gate.weight), (network.wi_1.weight, own.up.weight)]
+    return [*pairs, (network.wi.weight, own.up.weight)]
+
+
+def reference(model: T5) -> T5ForConditionalGeneration:
+    """Their network with our weights."""
+    config = model.config
+    tied, gated = config.tied == "all", config.feed_forward == "gated"
+    network = T5ForConditionalGeneration(
+        TheirConfig(
+            vocab_size=config.source_vocab,
+            d_model=config.d_model,
+            d_kv=config.d_head,
+            d_ff=config.d_ff,
+            num_layers=config.n_encoder_layers,
+            num_decoder_layers=config.n_decoder_layers,
+            num_heads=config.n_heads,
+            relative_attention_num_buckets=config.n_buckets,
+            relative_attention_max_distance=config.max_distance,
+            feed_forward_proj="gated-gelu" if gated else "relu",
+            tie_word_embeddings=tied,
+            pad_token_id=0,
+            eos_token_id=END,
+            decoder_start_token_id=START,
+        )
+    ).eval()
+    if not tied:  # their package scales no states then, and shares the matrix all the same
+        network.lm_head.weight = nn.Parameter(torch.empty_like(model.output.weight))
+    longer = model.source_embedding.tokens.weight * config.d_model**0.5  # they divide the states instead
+    pairs = [(network.shared.weight, longer), (network.lm_head.weight, longer if tied else model.output.weight)]
+    for name in ("encoder", "decoder"):
+        theirs, ours = getattr(network, name), getattr(model, name)
+        table = theirs.block[0].layer[0].SelfAttention.relative_attention_bias
+        pairs += [(table.weight, getattr(model, f"{name}_relative_bias").weight)]
+        pairs += [(theirs.final_layer_norm.weight, getattr(model, f"{name}_norm").weight)]
+        for own, other in zip(ours, theirs.block, strict=True):
+            pairs += copied_layer(own, other)
+    parameters = [parameter for parameter, _ in pairs]
+    assert {id(one) for one in network.parameters()} == {id(one) for one in parameters}
+    with torch.no_grad():
+        for parameter, value in pairs:
+            parameter.copy_(value)
+    return network
+
+
+@every_variant
+@torch.no_grad()
+def test_logits_equal_those_of_the_transformers_package(choices: dict[str, Any]) -> None:
+    model = shaken(make(**choices)).eval()
+    source, lengths, target = some_pairs(4, 21, 17)
+    mask = (torch.arange(21) < lengths[:, None]).long()
+    theirs = reference(model)
+    memory = theirs.encoder(input_ids=source, attention_mask=mask).last_hidden_state
+    assert_close(model.encode(source, lengths)[mask.bool()], memory[mask.bool()])
+    expected = theirs(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+    assert float(expected.std()) > 0.5
+    assert_close(model(source, lengths, target), expected)
+
+
+@every_variant
+def test_greedy_tokens_equal_those_of_the_transformers_package(choices: dict[str, Any]) -> None:
+    # Equally deep: their cache counts the encoder's layers.
+    model = shaken(make(3, n_encoder_layers=3, **choices)).eval()
+    with torch.no_grad():
+        model.source_embedding.tokens.weight.mul_(0.1)  # or each token, which is its own output layer, names itself
+    source, lengths, _ = some_pairs(12, 9, 1)
+    mask = (torch.arange(9) < lengths[:, None]).long()
+    limits = torch.full((12,), 16)
+    found = greedy(model, model.start((source, lengths)), prompt=START, end_id=END, limits=limits)
+    written = reference(model).generate(source, attention_mask=mask, max_new_tokens=16, do_sample=False, num_beams=1)
+    expected = [row[: row.index(END)] if END in row else row for row in written[:, 1:].tolist()]
+    assert [list(one.best.ids) for one in found] == expected
+    assert len({tuple(row) for row in expected}) > 9
+    assert min(map(len, expected)) < 16
+
+
+def test_the_small_one_has_as_many_parameters_as_published() -> None:
+    assert count_parameters(PRESETS["t5-small"], 32_128) == 60_506_624
+    config = model_config(ModelTable(preset="t5-small"), origin="test", source_vocab=9, target_vocab=9)
+    assert config == T5Config(source_vocab=9, target_vocab=9)
+
+
+# -- what every variant keeps -------------------------------------------------------------------------------------------
+
+
+@every_variant
+def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
+    model = shaken(make(**choices))
+    logits = model(SOURCE, LENGTHS, TARGET)
+    for position in range(1, 5):
+        changed = TARGET.clone()
+        changed[:, position:] = 2
+        other = model(SOURCE, LENGTHS, changed)
+        assert torch.equal(other[:, :position], logits[:, :position])
+        assert not torch.equal(other[:, position], logits[:, position])
+
+
+@every_variant
+def test_padding_changes_nothing(choices: dict[str, Any]) -> None:
+    model = shaken(make(**choices))
+    longer_source = F.pad(SOURCE, (0, 3), value=7)
+    longer_source[1, 3:] = 7
+    longer_target = F.pad(TARGET, (0, 2), value=7)
+    assert_close(model(longer_source, LENGTHS, longer_target)[:, :5], model(SOURCE, LENGTHS, TARGET))
+
+
+@every_variant
+def test_batched_equals_alone(choices: dict[str, Any]) -> None:
+    model = shaken(make(**choices))
+    logits = model(SOURCE, LENGTHS, TARGET)
+    for row, length in enumerate(LENGTHS.tolist()):
+        alone = model(SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1])
+        assert_close(alone[0], logits[row])
+
+
+def test_order_is_known_by_the_bias_alone() -> None:
+    """Without it, an encoder hears a bag of words."""
+    model, lengths = shaken(make()), torch.tensor([6])
+    order = torch.tensor([5, 2, 0, 4, 1, 3])
+    words, shuffled = SOURCE[:1], SOURCE[:1, order]
+    assert not torch.allclose(model.encode(shuffled, lengths), model.encode(words, lengths)[:, order], atol=0.1)
+    with listening(model, "encoder_relative_bias.bias", lambda name, bias: torch.zeros_like(bias)):
+        assert_close(model.encode(shuffled, lengths), model.encode(words, lengths)[:, order])
+
+
+@every_variant
+@torch.no_grad()
+def test_cached_decoding_equals_the_whole_forward_pass(choices: dict[str, Any]) -> None:
+    model = shaken(make(**choices))
+    source, lengths, target = some_pairs(3, 8, 30)  # distances beyond the greatest
+    expected = model(source, lengths, target)
+    state = model.start((source, lengths))
+    for position in range(30):
+        logits, state = model.step(state, target[:, position : position + 1])
+        assert_close(logits, expected[:, position])
+    assert state.lengths.tolist() == [30, 30, 30]
+    _, state = model.step(model.start((source, lengths)), target[:, :13])
+    logits, state = model.step(state, target[:, 13:])
+    assert_close(logits, expected[:, -1])
+
+
+@torch.no_grad()
+def test_rows_of_unequal_length_that_leave_and_come_back() -> None:
+    """In every step each row reads another number of ids; in between rows change places, leave and join."""
+    model = shaken(make())
+    source, lengths, target = some_pairs(3, 8, 60)
+    expected = model(source, lengths, target)
+    state, read, rows = model.start((source, lengths)), torch.zeros(3, dtype=torch.long), torch.arange(3)
+    torch.manual_seed(5)
+    for number in range(18):
+        counts = torch.randint(1, 4, (3,))
+        ids = target[rows[:, None], (read[:, None] + torch.arange(3)).clamp(max=59)]
+        logits, state = model.step(state, ids, counts)
+        read = read + counts
+        assert_close(logits, expected[rows, read - 1])
+        order = torch.randperm(3)
+        state = state.keep(order[:1]).join(state.keep(order[1:])) if number % 5 == 4 else state.keep(order)
+        rows, read = rows[order], read[order]
+    assert state.slots is not None
+
+
+@every_variant
+@torch.no_grad()
+def test_beams_that_part_leave_and_join(choices: dict[str, Any]) -> None:
+    """Two sentences with two hypotheses each; one leaves, another joins; every row equals its own forward pass."""
+    model = shaken(make(**choices))
+
+    def alone(sentence: int, ids: list[int]) -> Tensor:
+        logits: Tensor = model(SOURCE[sentence : sentence + 1], LENGTHS[sentence : sentence + 1], torch.tensor([ids]))
+        return logits[0, -1]
+
+    def check(state: DecoderState, ids: list[int], hypotheses: list[tuple[int, list[int]]]) -> DecoderState:
+        logits, state = model.step(state, torch.tensor(ids)[:, None])
+        assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
+        return state
+
+    state = check(model.start((SOURCE[:2], LENGTHS[:2])), [1, 1], [(0, [1]), (1, [1])])
+    state = state.reorder(torch.tensor([0, 0, 1, 1]))
+    state = check(state, [3, 4, 5, 6], [(0, [1, 3]), (0, [1, 4]), (1, [1, 5]), (1, [1, 6])])
+    state = state.reorder(torch.tensor([1, 1, 3, 2]))
+    state = check(state, [7, 8, 9, 10], [(0, [1, 4, 7]), (0, [1, 4, 8]), (1, [1, 6, 9]), (1, [1, 5, 10])])
+    newcomer = check(model.start((SOURCE[2:, :5], LENGTHS[2:])), [1], [(2, [1])])
+    state = state.keep(torch.tensor([1])).join(newcomer.reorder(torch.tensor([0, 0])))
+    ids = [[11, 12, 13, 14], [15, 16, 17, 18]]
+    state = check(state, ids[0], [(1, [1, 6, 9, 11]), (1, [1, 5, 10, 12]), (2, [1, 13]), (2, [1, 14])])
+    state = state.reorder(torch.tensor([1, 0, 3, 3]))
+    check(state, ids[1], [(1, [1, 5, 10, 12, 15]), (1, [1, 6, 9, 11, 16]), (2, [1, 14, 17]), (2, [1, 14, 18])])
+
+
+def test_beam_search_finds_what_its_scores_say() -> None:
+    model = shaken(make(4)).eval()
+    source, lengths, _ = some_pairs(5, 9, 1)
+    limits = torch.full((5,), 10)
+    state = model.start((source, lengths))
+    for row, one in enumerate(search(model, state, Beam(width=4), prompt=START, end_id=END, limits=limits)):
+        ids = [*one.best.ids, END][:10]
+        with torch.no_grad():
+            logits = model(source[row : row + 1], lengths[row : row + 1], torch.tensor([[START, *ids[:-1]]]))
+        told = logits[0].log_softmax(-1).gather(1, torch.tensor(ids)[:, None]).sum()
+        assert one.best.score * len(ids) == pytest.approx(float(told), abs=1e-3)
+
+
+@every_variant
+def test_the_formula_is_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, choices: dict[str, Any]) -> None:
+    """One result by the formula that listeners get, by the one of short sequences, and by the fused kernel."""
+    model = shaken(make(**choices))
+    source, lengths, target = some_pairs(4, 90, 80)
+    with torch.no_grad():
+        formula = model(source, lengths, target)
+        monkeypatch.setattr(attention, "SHORT", 0)
+        fused = model(source, lengths, target)
+    with recording(model, "*.weights") as record:
+        heard = model(source, lengths, target)
+    assert len(record) == 2 + 2 * 3
+    assert_close(fused, formula, atol=5e-5)
+    assert_close(heard.detach(), formula, atol=5e-5)
+    assert_close(model(source, lengths, target).detach(), formula, atol=5e-5)
+
+
+def test_a_bias_is_made_once_a_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, ...]] = []
+    forward = RelativeBias.forward
+
+    def counted(module: RelativeBias, queries: Tensor, keys: Tensor) -> Tensor:
+        bias = forward(module, queries, keys)
+        calls.append(tuple(bias.shape))
+        return bias
+
+    monkeypatch.setattr(RelativeBias, "forward", counted)
+    model = make()
+    model(SOURCE, LENGTHS, TARGET)
+    assert calls == [(1, 3, 6, 6), (1, 3, 5, 5)]  # the same for all sentences
+    _, state = model.step(model.start((SOURCE, LENGTHS)), TARGET[:, :2])
+    model.step(state, TARGET[:, 2:3])
+    assert calls[2:] == [(1, 3, 6, 6), (1, 3, 2, 2), (1, 3, 1, 3)]
+
+
+# -- first weights, dropout, learning, saving ---------------------------------------------------------------------------
+
+
+def test_first_weights_are_those_of_t5() -> None:
+    sizes: dict[str, Any] = {
+        "d_model": 64,
+        "n_heads": 8,
+        "d_head": 16,
+        "d_ff": 100,
+        "n_buckets": 32,
+        "max_distance": 128,
+    }
+    both = {"n_encoder_layers": 1, "n_decoder_layers": 1}
+    config = T5Config(source_vocab=900, target_vocab=900, feed_forward="gated", tied="inputs", **sizes, **both)
+    weights = T5(config).state_dict()
+    expected = {
+        "source_embedding.tokens.weight": 64**-0.5,
+        "output.weight": 64**-0.5,
+        "encoder_relative_bias.weight": 64**-0.5,
+        "decoder.0.cross_attention.query.weight": (64 * 16) ** -0.5,
+        "encoder.0.self_attention.key.weight": 64**-0.5,
+        "encoder.0.self_attention.value.weight": 64**-0.5,
+        "decoder.0.self_attention.output.weight": 128**-0.5,
+        "encoder.0.feed_forward.gate.weight": 64**-0.5,
+        "encoder.0.feed_forward.up.weight": 64**-0.5,
+        "decoder.0.feed_forward.down.weight": 100**-0.5,
+    }
+    for name, deviation in expected.items():
+        assert float(weights[name].std()) == pytest.approx(deviation, rel=0.1 if "bias" in name else 0.03), name
+    assert all(bool((weights[name] == 1).all()) for name in weights if "norm" in name)
+
+
+@every_variant
+def test_first_tokens_and_logits_vary_around_one(choices: dict[str, Any]) -> None:
+    model = make(d_model=64, d_ff=128, **choices)
+    with recording(model, ["*.sum", "logits"]) as record:
+        model(SOURCE, LENGTHS, TARGET)
+    assert len(record) == 3
+    assert all(0.5 < float(tensor.std()) < 1.5 for tensor in record.values())
+
+
+def test_the_seed_alone_decides_the_first_weights() -> None:
+    torch.manual_seed(1)
+    first = make(5).state_dict()
+    torch.manual_seed(2)
+    again, other = make(5).state_dict(), make(6).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["encoder_relative_bias.weight"], other["encoder_relative_bias.weight"])
+
+
+def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation() -> None:
+    model = make(dropout=0.3)
+
+    def logits(seed: int) -> Tensor:
+        with seeded(seed):
+            out: Tensor = model(SOURCE, LENGTHS, TARGET)
+        return out
+
+    assert torch.equal(logits(1), logits(1))
+    assert not torch.allclose(logits(1), logits(2), atol=1e-2)
+    model.eval()
+    assert torch.equal(logits(1), logits(2))
+
+
+def test_what_leaves_a_stack_is_dropped_in_part() -> None:
+    model = make(dropout=0.5)
+    for name, states in {
+        "encoder": model.encode(SOURCE, LENGTHS),
+        "decoder": model.states(SOURCE, LENGTHS, TARGET),
+    }.items():
+        assert 0.3 < float((states == 0).float().mean()) < 0.7, name
+
+
+@every_variant
+def test_gradients_reach_every_parameter(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), TARGET.roll(-1, 1).flatten()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        assert bool(parameter.grad.any()), name
+
+
+def test_one_batch_of_translations_is_learnt_by_heart(corpus: tuple[str, str]) -> None:
+    config = from_tables({"task": "translate", "data": {"train": list(corpus)}}, origin="test")
+    fields = {f"model.{name}": value for name, value in SIZES.items()}
+    settings = {"model.preset": "t5-tiny", **fields, "tokenizer.vocab_size": 320, "training.batch_tokens": 96}
+    config = override(config, {**settings, "model.d_model": 32, "model.n_decoder_layers": 1})
+    prepared = find_task("translate").prepare(config, vocabulary=None, progress=lambda what, done: None)
+    model = build_model(model_config(config.model, origin="test", **prepared.task.sizes()), seed=3)
+    assert isinstance(model, T5)
+    batch = prepared.train.batch(prepared.train.order(0)[0], torch.device("cpu"))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        loss, weight = prepared.task.loss(model, batch, smoothing=0.0)
+        optimizer.zero_grad()
+        (loss / weight).backward()
+        optimizer.step()
+        losses.append(float(loss.detach()) / weight)
+    assert losses[-1] < 0.05 * losses[0]
+    # The loss reads the states and the output layer, decoding the logits: both say the same.
+    with torch.no_grad():
+        logits = model(batch.source, batch.source_lengths, batch.target[:, :-1])
+    told = prepared.task.loss(model, batch, smoothing=0.0)[0]
+    real = torch.arange(logits.shape[1]) < batch.target_lengths[:, None]
+    expected = F.cross_entropy(logits[real], batch.target[:, 1:][real], reduction="sum")
+    assert float(told.detach()) == pytest.approx(float(expected), rel=1e-4)
+
+
+@every_variant
+def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any], tmp_path: Path) -> None:
+    model, other = make(1, **choices), make(2, **choices)
+    expected = model(SOURCE, LENGTHS, TARGET)
+    assert not torch.allclose(other(SOURCE, LENGTHS, TARGET), expected, atol=1e-2)
+    tensors.save(tmp_path / "model.safetensors", model.state_dict())
+    other.load_state_dict(tensors.load(tmp_path / "model.safetensors"))
+    assert torch.equal(other(SOURCE, LENGTHS, TARGET), expected)
+
+
+def test_matrices_are_shared() -> None:
+    for tied, n_own in (("all", 1), ("inputs", 2)):
+        model = make(tied=tied)
+        model.load_state_dict(make(2, tied=tied).state_dict())
+        source, target = model.source_embedding.tokens.weight, model.target_embedding.tokens.weight
+        assert len({matrix.data_ptr() for matrix in (source, target, model.output.weight)}) == n_own
+        assert source.data_ptr() == target.data_ptr()
+        assert sum(parameter.shape == (V, 16) for parameter in model.parameters()) == n_own
+
+
+# -- names and sizes ----------------------------------------------------------------------------------------------------
+
+
+def test_taps_have_their_documented_names() -> None:
+    model = make(n_encoder_layers=1, n_decoder_layers=2)
+    with recording(model) as record:
+        logits = model(SOURCE, LENGTHS, TARGET)
+    names = ("query", "key", "value", "scores", "weights", "heads", "output")
+    expected = {f"{side}_embedding.{name}" for side in ("source", "target") for name in ("tokens", "sum")}
+    expected |= {f"{stack}_relative_bias.bias" for stack in ("encoder", "decoder")}
+    for layer in ("encoder.0", "decoder.0", "decoder.1"):
+        sublayers = ["self_attention"] if layer == "encoder.0" else ["self_attention", "cross_attention"]
+        expected |= {f"{layer}.{sublayer}.{name}" for sublayer in sublayers for name in names}
+        expected |= {f"{layer}.feed_forward.{name}" for name in ("hidden", "output")}
+        expected |= {f"{layer}.{sublayer}_residual.output" for sublayer in [*sublayers, "feed_forward"]}
+    assert set(record) == expected | {"logits"}
+    assert torch.equal(record["logits"], logits)
+    # Queries and keys alone, unscaled, and the bias: nothing else.
+    dots = record["encoder.0.self_attention.query"] @ record["encoder.0.self_attention.key"].transpose(-1, -2)
+    assert torch.equal(record["encoder.0.self_attention.scores"], dots + record["encoder_relative_bias.bias"])
+    with recording(model) as stepped, torch.no_grad():
+        model.step(model.start((SOURCE, LENGTHS)), TARGET)
+    assert set(stepped) == set(record)
+    assert model.alignment_tap == "decoder.0.cross_attention.weights"
+
+
+def test_only_norms_and_matrices_have_weights() -> None:
+    for choices in VARIANTS.values():
+        names = set(make(**choices).state_dict())
+        assert all(name.endswith(".weight") for name in names)
+        assert {"encoder_norm.weight", "decoder_norm.weight", "decoder.2.cross_attention.key.weight"} <= names
+
+
+def test_positions_have_no_end() -> None:
+    model = make()
+    assert model.max_length is None
+    longer = torch.randint(V, (1, 300), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        assert bool(model(longer, torch.tensor([300]), longer).isfinite().all())
+
+
+def test_presets() -> None:
+    for name in ("t5-tiny", "t5-small"):
+        assert PRESETS[name].tasks == ("denoise", "translate")
+        for task in PRESETS[name].tasks:
+            check_model(ModelTable(preset=name), task=task, origin="test")
+    tiny, transformer = (count_parameters(PRESETS[name], 8000) for name in ("t5-tiny", "transformer-tiny"))
+    assert np.isclose(tiny, transformer, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        (
+            {"source_vocab": 9},
+            "T5 has one matrix for source and target, which have 9 and 23 tokens.\n"
+            "Use one vocabulary (tokenizer.shared = true).",
+        ),
+        ({"tied": "al"}, "model.tied cannot be 'al'.\nDid you mean all?"),
+        ({"feed_forward": "gate"}, "model.feed_forward cannot be 'gate'.\nDid you mean gated?"),
+        ({"activation": "relo"}, "There is no activation 'relo'.\nDid you mean relu?"),
+        ({"dropout": 1.0}, "A dropout rate lies from 0 to below 1, not at 1.0.\nCorrect the model's dropout."),
+        ({"d_head": 0}, "model.d_head is at least 1, not 0.\nCorrect model.d_head."),
+        ({"n_encoder_layers": 0}, "model.n_encoder_layers is at least 1, not 0.\nCorrect model.n_encoder_layers."),
+        ({"n_buckets": 3}, "Relative positions need at least 4 buckets, not 3.\nT5 has 32."),
+        (
+            {"n_buckets": 20},
+            "With 20 buckets, 10 distances have one of their own, so that the greatest cannot be 9.\n"
+            "Choose fewer buckets, or a greater distance; T5 has 32 buckets up to 128.",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
+)
+def test_a_config_that_cannot_be(choices: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        T5(T5Config(**{"source_vocab": V, "target_vocab": V, **SIZES, **choices}))
+    assert str(caught.value) == text
