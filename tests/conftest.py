@@ -1,4 +1,4 @@
-"""What many tests share: a cache of their own, a made-up pair of languages, and one tiny run trained on it."""
+"""What many tests share: a cache of their own, a made-up pair of languages, and tiny runs, one of each task."""
 
 import random
 from collections.abc import Iterator
@@ -79,3 +79,117 @@ def trained(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], t
     }
     regard.train("translate", train=corpus, run=path, settings=settings)
     return path
+
+
+# An encoder so small that it learns the texts below by heart in a second.
+READER: dict[str, Any] = {
+    "model.n_layers": 1,
+    "model.n_heads": 2,
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.max_positions": 40,
+    "model.dropout": 0.0,
+    "tokenizer.kind": "words",
+    "data.hold_out": 10,
+    "training.batch_tokens": 512,
+    "training.warmup": 5,
+    "training.learning_rate": 0.01,
+    "training.steps": 40,
+    "runtime.device": "cpu",
+    "runtime.threads": 1,
+}
+GOOD, BAD = ("good", "fine", "great"), ("bad", "poor", "dull")
+NAMES, PLACES = ("Anna", "Ben", "Carla"), ("Rome", "Paris", "Oslo")
+
+
+def trained_on(
+    factory: pytest.TempPathFactory, task: str, name: str, content: str, settings: dict[str, Any] = READER
+) -> Path:
+    """Train a tiny run of a task on one file; the file lies beside the run."""
+    import regard
+
+    folder = factory.mktemp(task)
+    (folder / name).write_text(content)
+    regard.train(task, train=[str(folder / name)], run=folder / "run", settings=settings)
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def classify_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that tells good from bad, each with three words, in texts of up to 37 tokens. To be read, not changed."""
+    rows = [
+        f"a {word} {noun},{label}"
+        for label, words in (("pos", GOOD), ("neg", BAD))
+        for word in words
+        for noun in ("dog", "film", "day", "song", "tree", "house")
+    ]
+    content = "text,label\n" + "".join(f"{row}\n" for row in rows * 3)
+    return trained_on(tmp_path_factory, "classify", "train.csv", content)
+
+
+@pytest.fixture(scope="session")
+def tag_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that finds three names and three places. To be read, not changed."""
+    content = "".join(
+        f"{name} B-PER\n{between}visits O\n{place} B-LOC\n\n"
+        for name in NAMES
+        for place in PLACES
+        for between in ("Smith I-PER\n", "often O\n", "")
+    )
+    return trained_on(tmp_path_factory, "tag", "train.conll", content * 4)
+
+
+@pytest.fixture(scope="session")
+def regress_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that counts: A is worth 1, C a half. To be read, not changed."""
+    chance = random.Random(7)
+    texts = ["".join(chance.choices("ACDE", k=chance.randint(3, 8))) for _ in range(120)]
+    content = "sequence,fitness\n" + "".join(f"{text},{text.count('A') + text.count('C') / 2}\n" for text in texts)
+    settings = {"tokenizer.kind": "characters", "training.steps": 60}
+    return trained_on(tmp_path_factory, "regress", "train.csv", content, {**READER, **settings})
+
+
+@pytest.fixture(scope="session")
+def mask_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that fills blanks in sentences such as: the dog is good today. To be read, not changed."""
+    lines = [f"the {noun} is {word} today ." for noun in ("dog", "film", "day", "song") for word in (*GOOD, *BAD)]
+    settings = {**READER, "data.hold_out": 0, "data.max_length": 30, "training.steps": 60}
+    return trained_on(tmp_path_factory, "mask", "train.txt", "".join(f"{line}\n" for line in lines * 6), settings)
+
+
+@pytest.fixture(scope="session")
+def denoise_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that writes what is missing of such sentences. To be read, not changed."""
+    lines = [f"the {noun} is {word} today ." for noun in ("dog", "film", "day", "song") for word in (*GOOD, *BAD)]
+    sizes = {
+        "model.preset": "t5-tiny",
+        "model.n_encoder_layers": 1,
+        "model.n_decoder_layers": 1,
+        "model.n_heads": 2,
+        "model.d_model": 32,
+        "model.d_ff": 64,
+        "model.d_head": 16,
+        "model.dropout": 0.0,
+    }
+    others = {name: value for name, value in READER.items() if not name.startswith("model.")}
+    settings = {**others, **sizes, "data.hold_out": 0, "data.max_length": 30, "training.steps": 60}
+    content = "".join(f"{line}\n" for line in lines * 6)
+    return trained_on(tmp_path_factory, "denoise", "train.txt", content, settings)
+
+
+@pytest.fixture(scope="session")
+def vectors_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that tells sequences of vectors that rise from those that fall. To be read, not changed."""
+    import numpy as np
+
+    import regard
+
+    folder = tmp_path_factory.mktemp("vectors")
+    random = np.random.default_rng(3)
+    labels = np.array(["up", "down"] * 40)
+    steps = np.where(labels == "up", 0.3, -0.3)[:, None] * np.arange(6) + random.normal(0, 0.1, (80, 6))
+    vectors = np.stack([steps, random.normal(0, 0.1, (80, 6))], axis=-1).astype(np.float32)
+    np.savez(folder / "train.npz", vectors=vectors, labels=labels)
+    settings = {name: value for name, value in READER.items() if name != "tokenizer.kind"}
+    regard.train("classify", train=[str(folder / "train.npz")], run=folder / "run", settings=settings)
+    return folder / "run"

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data.running_text import TextData, prepare_text, text_corpus
-from regard.data.text_screening import TAIL, LeftOut, allowed_share
+from regard.data.text_screening import LeftOut, allowed_share
 from regard.data.tokenizers import Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score, text_scores
@@ -38,6 +38,7 @@ class Language:
 
     name = "language"
     verb = "generate"
+    counted = "tokens"
     sample_labels = ("given", "followed", "written")
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:
@@ -189,12 +190,8 @@ def context_length(config: RunConfig) -> int:
 
 def _facts(data: TextData, train: WindowExamples, config: RunConfig) -> tuple[tuple[str, str], ...]:
     """What the report before the first step says of the data."""
-    found, counts = data.facts, data.train.facts
-    valid = f"{data.valid.facts['n_tokens'] - 1:,} tokens"
-    if found.tail >= 0:
-        valid += f", the last {TAIL:.0%} of the text, held out"
-    elif found.limit >= 0:
-        valid += f", {data.valid.facts['n_documents']:,} of {found.n_documents:,} documents, held out"
+    counts = data.train.facts
+    valid = ", ".join(filter(None, (f"{data.valid.facts['n_tokens'] - 1:,} tokens", data.held_out())))
     documents = f"{counts['n_documents']:,} document{'s' if counts['n_documents'] != 1 else ''}"
     facts = [
         ("training", f"{train.n_predicted:,} tokens, {documents}, {counts['n_bytes']:,} bytes"),
@@ -202,10 +199,7 @@ def _facts(data: TextData, train: WindowExamples, config: RunConfig) -> tuple[tu
         ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
         ("batches", f"{len(train.order(0)):,} an epoch, {train.batch_size:,} windows of {train.context:,} tokens"),
     ]
-    facts += [("left out", sentence) for sentence in found.left_out.sentences()]
-    if config.data.valid:
-        of_validation = LeftOut.of(data.valid.facts, config.data.valid)
-        facts += [("left out", f"of validation, {sentence}") for sentence in of_validation.sentences()]
+    facts += [("left out", sentence) for sentence in data.left_out(config.data.valid)]
     if not data.tokenizer.lossless:
         facts.append(("lost", data.tokenizer.loss))
     return tuple(facts)

@@ -67,11 +67,15 @@ class Task(Protocol):
 
     name: str
     verb: str  # the command that uses a trained run
+    counted: str  # what the weight of a loss is a number of, and speed is measured in: tokens, texts
     sample_labels: tuple[str, str, str]  # what it calls the three texts of a sample
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
-        """Read the data; learn the vocabulary, or take the one in the given folder."""
+        """Read the data; learn the vocabulary, or take the one in the given folder, which may be gone afterwards.
+
+        Labels are taken from there too if the folder has them, which is so where a run goes on.
+        """
         ...
 
     @classmethod
@@ -83,8 +87,8 @@ class Task(Protocol):
         """Write the vocabulary into a run's folder."""
         ...
 
-    def sizes(self) -> dict[str, int]:
-        """The fields of the model's config that the data decides."""
+    def sizes(self) -> Mapping[str, int | str]:
+        """The fields of the model's config that the data and the task decide: the vocabulary's size, the head."""
         ...
 
     def initialise(self, model: nn.Module) -> None:

@@ -33,6 +33,7 @@ class Translate:
 
     name = "translate"
     verb = "translate"
+    counted = "tokens"
     sample_labels = ("source", "expected", "output")
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:

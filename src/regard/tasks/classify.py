@@ -1,0 +1,119 @@
+"""Classification: a text, or two, or a sequence of vectors, to one of several classes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.corpus import Corpus
+from regard.evaluation import labels as evaluation
+from regard.evaluation.scores import Score
+from regard.tasks.label_table import balanced_weights
+from regard.tasks.sequence_inputs import Inputs
+from regard.tasks.sequence_task import SequenceTask, softmax
+from regard.tasks.sequences import Outputs, SequenceExamples
+from regard.tasks.task import Indices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classified:
+    """The likeliest class of a text, and the probability of each, the likeliest first.
+
+    cut: whether the text's end was left out, because it is longer than those that were learnt from.
+    """
+
+    label: str
+    probability: float
+    probabilities: Mapping[str, float]
+    cut: bool = False
+
+
+class Classify(SequenceTask):
+    """The task of classification."""
+
+    name = "classify"
+    head = "sequence"
+    n_specials = 3
+    weighs_classes = True
+
+    def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
+        return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))
+
+    def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
+        """The cross entropy of the classes; with class weights, each example's times its own."""
+        losses = F.cross_entropy(outputs.float(), labels, label_smoothing=smoothing, reduction="none")
+        if self.class_weights is None:
+            return losses.sum(), len(labels)
+        weights = self.class_weights.to(labels.device)[labels]
+        return (weights * losses).sum(), float(weights.sum())
+
+    @cached_property
+    def class_weights(self) -> Tensor | None:
+        """How much an example of each class counts, (N,); None where all count the same."""
+        if self.config.training.class_weights == "none":
+            return None
+        return torch.tensor(balanced_weights(self.table.counts), dtype=torch.float32)
+
+    def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
+        """The loss, the accuracy and the macro F1."""
+        logits, gold = np.stack(outputs), np.array(examples.corpus.numbers["label"])
+        loss, weight = self.loss_of(torch.from_numpy(logits), torch.from_numpy(gold), smoothing=0.0)
+        weights = "" if self.class_weights is None else "|class weights:balanced"
+        found = logits.argmax(1)
+        return [
+            Score(name="loss", value=float(loss) / weight, signature=f"unit:example{weights}"),
+            evaluation.accuracy(gold, found),
+            evaluation.macro_f1(gold, found, self.n_outputs),
+        ]
+
+    def confusion(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> npt.NDArray[np.int64]:
+        """How often each class (a row) was taken for which (a column), in the order of `table.labels`."""
+        return evaluation.confusion(examples.corpus.numbers["label"], np.stack(outputs).argmax(1), self.n_outputs)
+
+    def answers(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Classified]:
+        return [self._classified(output, cut=False) for output in outputs]
+
+    def expected(self, examples: SequenceExamples) -> list[str]:
+        return [self.table.labels[number] for number in examples.corpus.numbers["label"].tolist()]
+
+    def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
+        found = self._classified(output, cut=False)
+        expected = self.table.labels[examples.corpus.numbers["label"][row]]
+        return expected, f"{found.label} ({100 * found.probability:.0f} %)"
+
+    def predict(
+        self,
+        model: Any,
+        texts: Inputs,
+        seconds: Sequence[str] = (),
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Classified]:
+        """Tell the class of each text, or of each sequence of vectors (T, F), in their order.
+
+        seconds: the second text of each, empty where there is none.
+        """
+        answers = self.read_inputs(model, texts, seconds, progress=progress)
+        return [self._classified(output, cut=cut) for output, cut in answers]
+
+    def label_facts(self) -> list[tuple[str, str]]:
+        facts = self.table.facts("class")
+        if self.class_weights is None:
+            return facts
+        weights = self.class_weights
+        rare, common = (self.table.labels[int(place)] for place in (weights.argmax(), weights.argmin()))
+        spread = f"from {weights.min():.2f} ({common}) to {weights.max():.2f} ({rare})"
+        return [*facts, ("class weights", f"balanced, {spread}")]
+
+    def _classified(self, logits: Outputs, *, cut: bool) -> Classified:
+        shares = softmax(logits)
+        order = np.argsort(-shares, kind="stable").tolist()
+        probabilities = {self.table.labels[number]: float(shares[number]) for number in order}
+        label = self.table.labels[order[0]]
+        return Classified(label=label, probability=probabilities[label], probabilities=probabilities, cut=cut)

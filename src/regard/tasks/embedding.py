@@ -1,0 +1,141 @@
+"""Vectors of texts and of their words, from the states of any model that reads text.
+
+A model is known by what it offers, and reads texts as its task gave them to it:
+
+    encode and pooled   an encoder alone (BERT, a recurrent one)    <start> text <end>
+    encode              encoder and decoder (Transformer, T5)       text <end>
+    states              a decoder alone (GPT, Llama)                <end> text
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.tokenizers import Tokenizer
+from regard.decoding.batches import run_in_batches
+from regard.errors import UsageError, did_you_mean
+from regard.tasks.aligning import padded
+
+POOLINGS = ("mean", "class", "last")
+BATCH = 64  # texts read together
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Embedding:
+    """A text and its vector (D,); where asked for, its words and theirs, (W, D).
+
+    n_cut: how many tokens at the end were more than the model reads; words that lie there have no vector.
+    """
+
+    text: str
+    vector: Vectors
+    words: tuple[str, ...] = ()
+    word_vectors: Vectors | None = None
+    n_cut: int = 0
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How a model reads: the special tokens around a text, and ids (B, T) of lengths (B,) to states (B, T, D)."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    states: Callable[[Tensor, Tensor], Tensor]
+
+
+class Embedder:
+    """Turns texts into vectors.
+
+    max_length: the most tokens of a text, beside what the model's positions allow
+    pooling:    mean of the text's own tokens; class, the state of the token in front of it; last, of the last that was
+                read, which is the first for the half of the state that was read backwards
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, model: Any, *, max_length: int = sys.maxsize, pooling: str = "mean"
+    ) -> None:
+        if pooling not in POOLINGS:
+            raise UsageError(f"There is no pooling '{pooling}'.", did_you_mean(pooling, POOLINGS))
+        self.tokenizer = tokenizer
+        self.pooling = pooling
+        self.device = next(model.parameters()).device
+        self.reading = _reading(model, tokenizer)
+        if pooling == "class" and not hasattr(model, "pooled"):
+            raise UsageError(
+                "This model has no class token: nothing stands in front of a text that could hear all of it.",
+                "Take the mean or the last state: --pooling mean, --pooling last.",
+            )
+        self.both_directions = bool(getattr(getattr(model, "config", None), "bidirectional", False))
+        self.limit = min(_positions(model) - len(self.reading.before) - len(self.reading.after), max_length)
+
+    def embed(
+        self, texts: Sequence[str], *, words: bool = False, progress: Callable[[int], None] | None = None
+    ) -> list[Embedding]:
+        """Return the vector of each text, in order, and with `words` a vector a word; that of no tokens is zero."""
+        ids = self.tokenizer.encode_batch(texts)
+        with torch.inference_mode():
+            return run_in_batches(
+                [len(row) for row in ids],
+                lambda numbers: self._embed([(texts[number], ids[number]) for number in numbers], words=words),
+                batch_size=BATCH,
+                progress=progress,
+            )
+
+    def _embed(self, texts: list[tuple[str, list[int]]], *, words: bool) -> list[Embedding]:
+        before, after = self.reading.before, self.reading.after
+        kept = [ids[: self.limit] for _, ids in texts]
+        rows = [[*before, *ids, *after] for ids in kept]
+        states = self.reading.states(*padded(rows, self.tokenizer.pad_id, self.device)).float().cpu().numpy()
+        found = []
+        for (text, ids), own_ids, row, own in zip(texts, kept, rows, states, strict=True):
+            inner = own[len(before) : len(before) + len(own_ids)]  # (N, D), the text's own tokens
+            vector = _mean(inner) if self.pooling == "mean" else self._end(own[: len(row)])
+            spelled, vectors = self._words(text, inner) if words else ((), None)
+            n_cut = len(ids) - len(own_ids)
+            found.append(Embedding(text=text, vector=vector, words=spelled, word_vectors=vectors, n_cut=n_cut))
+        return found
+
+    def _end(self, states: Vectors) -> Vectors:
+        """The state (D,) of one end of a text, special tokens counted, from (N, D)."""
+        if self.pooling == "class":
+            return np.array(states[0])
+        half = states.shape[1] // 2 if self.both_directions else states.shape[1]
+        return np.concatenate([states[-1, :half], states[0, half:]])
+
+    def _words(self, text: str, states: Vectors) -> tuple[tuple[str, ...], Vectors]:
+        """The words of a text that were read, and the mean of each one's pieces, (W, D)."""
+        word_of = np.array(self.tokenizer.words(text)[: len(states)], np.int64)
+        read = text.split()[: int(word_of.max(initial=-1)) + 1]
+        means = [_mean(states[word_of == word]) for word in range(len(read))]
+        return tuple(read), np.stack(means) if means else states[:0].copy()
+
+
+def _mean(states: Vectors) -> Vectors:
+    """(N, D) to (D,)."""
+    return states.mean(0) if len(states) else np.zeros(states.shape[1], np.float32)
+
+
+def _positions(model: Any) -> int:
+    """The most tokens a model reads, special ones too: what its positions reach, or the context it was trained with."""
+    reach = getattr(model, "max_length", None) or getattr(getattr(model, "config", None), "context", None)
+    return sys.maxsize if reach is None else int(reach)
+
+
+def _reading(model: Any, tokenizer: Tokenizer) -> _Reading:
+    start, end = (tokenizer.start_id,), (tokenizer.end_id,)
+    if hasattr(model, "encode"):
+        return _Reading(start if hasattr(model, "pooled") else (), end, model.encode)
+    if hasattr(model, "states"):
+        return _Reading(end, (), lambda ids, lengths: model.states(ids))
+    raise UsageError(
+        f"A {type(model).__name__} offers neither encode nor states: there are no vectors to take from it.",
+        "Give the network one of these methods, as regard's own models have them.",
+    )
