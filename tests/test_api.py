@@ -250,6 +250,12 @@ def test_what_a_user_need_not_say() -> None:
     assert (plain.training.steps, plain.training.patience) == (10_000, 10)
     ended = with_defaults(RunConfig(task="translate", training=TrainingConfig(minutes=3)))
     assert (ended.training.steps, ended.training.patience) == (0, 0)
+    for task in ("classify", "tag", "regress"):
+        labelled = with_defaults(RunConfig(task=task)).training
+        assert (labelled.steps, labelled.epochs, labelled.patience) == (0, 10, 0)
+    for task in ("language", "mask", "denoise"):
+        written = with_defaults(RunConfig(task=task)).training
+        assert (written.steps, written.epochs, written.patience) == (10_000, 0, 10)
     impatient = with_defaults(RunConfig(task="translate", training=TrainingConfig(patience=2)))
     assert impatient.training.patience == 2
 
@@ -268,6 +274,28 @@ def test_a_language_model_gets_a_schedule_that_fits_its_end(end: dict[str, Any],
     assert with_defaults(config).training.schedule == schedule
     chosen = with_defaults(override(config, {"training.schedule": "linear"}))
     assert chosen.training.schedule == "linear", "what was asked for stays"
+
+
+def test_a_run_begins_with_another(trained: Path, corpus: tuple[str, str], tmp_path: Path) -> None:
+    events: list[Any] = []
+    settings = {"training.init": f"{trained}@best", "training.steps": 1, "training.learning_rate": 0.0}
+    settings |= {"training.batch_tokens": 96, "training.validate_decoded": 0, "runtime.threads": 1}
+    run = regard.train("translate", train=corpus, run=tmp_path / "run", settings=settings, watch=events.append)
+    assert isinstance(run, Run)
+    assert same(run.model, regard.load(f"{trained}@best", threads=1).model), "at a rate of 0 it is the other one"
+    assert dict(events[0].facts)["begun with"].startswith(f"{trained}@best, step-")
+    assert run.task.vocabulary.fingerprint() == regard.load(trained).task.vocabulary.fingerprint()
+
+
+def test_a_network_of_ones_own_begins_with_another_of_its_kind(
+    corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = {**tiny, "training.steps": 1}
+    torch.manual_seed(1)
+    regard.train("translate", train=corpus, run=tmp_path / "a", model=MyModel(), settings=settings)
+    settings |= {"training.init": str(tmp_path / "a"), "training.learning_rate": 0.0}
+    second = regard.train("translate", train=corpus, run=tmp_path / "b", model=MyModel(), settings=settings)
+    assert same(second, regard.load(tmp_path / "a", model=MyModel(), threads=1).model)
 
 
 # translate

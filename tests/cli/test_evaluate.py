@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from regard.cli import evaluate as module
+from regard.cli import evaluate as evaluate_module
+from regard.cli import outputs as module
 from regard.errors import TrainingError
 
 
@@ -116,3 +117,111 @@ def test_scores_are_not_lost_with_the_output(command: Any, trained: Path, monkey
     outcome = command("evaluate", trained, "--data", "t.en", "t.de", "--output", "out.de")
     assert (outcome.code, outcome.error) == (1, ["error: The disk is full.", "Free some space."])
     assert outcome.lines[1].startswith("BLEU")
+
+
+# Labels
+
+
+@pytest.fixture
+def table() -> str:
+    """Four rows, the last of which has a label that no text of its kind has."""
+    rows = ["a good dog,pos,test", "a dull song,neg,test", "a poor film,neg,dev", "a great day,neg,test"]
+    Path("test.csv").write_text("".join(f"{row}\n" for row in ("text,label,part", *rows)))
+    return "test.csv"
+
+
+def test_classes_with_their_confusion(command: Any, classify_run: Path, table: str) -> None:
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text")
+    assert outcome.code == 0
+    assert outcome.err.startswith(f"{classify_run} (step-00000040): 4 texts, ")
+    assert [line.split()[0] for line in outcome.lines[:4]] == ["score", "loss", "accuracy", "macro"]
+    assert outcome.lines[2].split() == ["accuracy", "75.00", "examples:4"]
+    assert outcome.lines[4:] == [
+        "",
+        "expected \\ predicted  neg  pos",
+        "neg                     2    1",
+        "pos                     0    1",
+    ]
+
+
+def test_classes_as_json(command: Any, classify_run: Path, table: str) -> None:
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text", "--json")
+    found = json.loads(outcome.out)
+    assert (found["texts"], found["labels"], found["confusion"]) == (4, ["neg", "pos"], [[2, 1], [0, 1]])
+    assert set(found["scores"]) == {"loss", "accuracy", "macro_f1"}
+    assert found["scores"]["accuracy"] == {"value": 75.0, "signature": "examples:4"}
+
+
+def test_a_large_confusion_is_for_programs(
+    command: Any, classify_run: Path, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate_module, "MOST_CLASSES", 1)
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text")
+    assert len(outcome.lines) == 4
+    assert outcome.err.endswith("note: which of the 2 classes was taken for which is in --json\n")
+
+
+def test_parts_of_a_table(command: Any, classify_run: Path, table: str) -> None:
+    def count(*options: str) -> int:
+        return int(json.loads(command("evaluate", classify_run, "--data", table, *options, "--json").out)["texts"])
+
+    assert count("--split", "part") == 3
+    assert count("--split", "part", "--part", "valid") == 1
+    assert count("--split", "part", "--part", "all") == 4
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text", "--part", "test")
+    assert (outcome.code, outcome.error[1]) == (2, "Name the column with --split.")
+
+
+def test_what_was_expected_and_predicted_is_written(
+    command: Any, classify_run: Path, tag_run: Path, regress_run: Path, table: str
+) -> None:
+    assert command("evaluate", classify_run, "--data", table, "--text", "text", "--output", "out.tsv").code == 0
+    written = [line.split("\t") for line in Path("out.tsv").read_text().splitlines()]
+    assert [cells[:2] for cells in written] == [["pos", "pos"], ["neg", "neg"], ["neg", "neg"], ["neg", "pos"]]
+    Path("t.conll").write_text("Anna B-PER\nvisits O\nOslo O\n\nBen B-PER\n")
+    assert command("evaluate", tag_run, "--data", "t.conll", "--output", "out.conll").code == 0
+    lines = Path("out.conll").read_text().splitlines()
+    assert lines == ["Anna\tB-PER\tB-PER", "visits\tO\tO", "Oslo\tO\tB-LOC", "", "Ben\tB-PER\tB-PER", ""]
+    Path("n.csv").write_text("sequence,fitness\nAAAA,4\nDDDD,0\n")
+    assert command("evaluate", regress_run, "--data", "n.csv", "--output", "out.txt").code == 0
+    assert [line.split("\t")[0] for line in Path("out.txt").read_text().splitlines()] == ["4", "0"]
+
+
+def test_tags_numbers_and_hidden_words(command: Any, tag_run: Path, regress_run: Path, mask_run: Path) -> None:
+    Path("t.conll").write_text("Anna B-PER\nvisits O\nOslo B-LOC\n")
+    assert [line.split("  ")[0] for line in command("evaluate", tag_run, "--data", "t.conll").lines] == [
+        *("score", "loss", "accuracy", "entity F1", "entity precision", "entity recall")
+    ]
+    Path("n.csv").write_text("sequence,fitness\nAAAA,4\nDDDD,0\n")
+    scores = command("evaluate", regress_run, "--data", "n.csv").lines
+    assert [line.split("  ")[0] for line in scores] == ["score", "loss", "Spearman", "R²", "MAE"]
+    assert scores[2].split()[1] == "1.0000"
+    Path("t.txt").write_text("the dog is good today .\n" * 4)
+    scores = command("evaluate", mask_run, "--data", "t.txt").lines
+    assert [line.split("  ")[0] for line in scores] == ["score", "loss", "perplexity", "masked accuracy"]
+
+
+def test_what_has_no_score_is_a_dash(command: Any, regress_run: Path) -> None:
+    Path("n.csv").write_text("sequence,fitness\nAAAA,4\nDDDD,4\n")
+    assert command("evaluate", regress_run, "--data", "n.csv").lines[2].split()[:2] == ["Spearman", "—"]
+    found = json.loads(command("evaluate", regress_run, "--data", "n.csv", "--json").out)
+    assert found["scores"]["spearman"]["value"] is None
+
+
+def test_options_of_other_tasks_are_refused(
+    command: Any, classify_run: Path, tag_run: Path, mask_run: Path, trained: Path
+) -> None:
+    cases = {
+        (classify_run, "--to", "de"): "--to is for translations, and {run} translates nothing.",
+        (classify_run, "--by-length"): "--by-length is for translations, and {run} translates nothing.",
+        (classify_run, "--beam", "2"): "--beam is for translations, and {run} translates nothing.",
+        (classify_run, "--from", "text"): "--from is for translations and running text, and {run} labels rows.",
+        (mask_run, "--output", "out"): "--output is for translations, and {run} translates nothing.",
+        (mask_run, "--label", "x"): "--label is for labelled data, and {run} reads none.",
+        (trained, "--text", "x"): "--text is for labelled data, and {run} reads none.",
+        (tag_run, "--second", "x"): "--second is for tables, and {run} tags words in columns.",
+        (tag_run, "--part", "test"): "--part is for tables, and {run} tags words in columns.",
+    }
+    for (run, *options), problem in cases.items():
+        outcome = command("evaluate", run, "--data", "x.csv", *options)
+        assert (outcome.code, outcome.error[0]) == (2, f"error: {problem.format(run=run)}")

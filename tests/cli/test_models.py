@@ -15,7 +15,16 @@ def test_sizes_of_every_family(command: Any) -> None:
     rows = {line.split()[0]: line.split() for line in command("models", "--vocab-size", 50257).lines[1:]}
     assert rows["transformer-tiny"][-5:] == ["4+4", "128", "256", "4", rows["transformer-tiny"][-1]]
     assert rows["rnn"][-4:-1] == ["2", "128", "248"]
+    assert rows["birnn"][-4:-1] == ["2", "128", "128"]
     assert rows["gpt2"][-6:] == ["12", "768", "3,072", "12", "1,024", "124,439,808"]
+
+
+def test_an_encoder_is_counted_without_the_head_of_a_task(command: Any) -> None:
+    outcome = command("models", "--vocab-size", 30522)
+    [row] = [line for line in outcome.lines if line.startswith("bert-base ")]
+    assert "mask, classify, tag, regress" in row
+    assert row.split()[-6:] == ["12", "768", "3,072", "12", "512", "109,482,240"]
+    assert outcome.err == "with a shared vocabulary of 30,522 tokens, and without the head of a task:\n"
 
 
 def test_json(command: Any) -> None:

@@ -44,9 +44,9 @@ def pace(*, total_steps: int, minutes: float) -> Pace:
 def test_numbers_are_smoothed_from_the_first_on() -> None:
     going = pace(total_steps=100, minutes=0)
     going.add(UPDATE)
-    assert (going.loss, going.tokens_per_second) == (4.0, 1000.0)
+    assert (going.loss, going.per_second) == (4.0, 1000.0)
     going.add(dataclasses.replace(UPDATE, step=12, loss=2.0, weight=1000))
-    assert (going.loss, going.tokens_per_second) == (3.0, 1500.0)
+    assert (going.loss, going.per_second) == (3.0, 1500.0)
     for step in range(13, 300):
         going.add(dataclasses.replace(UPDATE, step=step, loss=1.0))
     assert going.loss == pytest.approx(1.0, abs=1e-5)

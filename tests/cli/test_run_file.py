@@ -1,4 +1,6 @@
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +64,7 @@ def test_other_training_data_ask_for_another_vocabulary(
     trained: Path, corpus: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = str(trained / "config.toml")
-    for data in (DataOptions(train=("b.en", "b.de")), DataOptions(source="en", target="fr")):
+    for data in (DataOptions(train=("b.en", "b.de")), DataOptions(source="en", target="fr"), DataOptions(text="t")):
         _, vocabulary = settings(file, data, NO_MODEL, None, ())
         assert vocabulary is None
         assert capsys.readouterr().err == (
@@ -94,6 +96,89 @@ def test_a_ready_vocabulary_has_its_size(trained: Path) -> None:
         settings("translate", NO_DATA, ModelOptions(vocabulary=str(trained), vocab_size=300), None, ())
     assert raised.value.problem == "--vocabulary takes a ready vocabulary, --vocab-size another one."
     assert raised.value.remedy == "Give one of the two options."
+
+
+def test_a_run_to_begin_with_brings_its_vocabulary_and_its_model(trained: Path) -> None:
+    model = ModelOptions(init=f"{trained}@best", trunk_rate=0.5, layer_decay=0.9)
+    config, vocabulary = settings("translate", NO_DATA, model, None, ("model.dropout=0.25",))
+    begun = read(trained / "config.toml")
+    assert vocabulary == trained / "vocabulary"
+    assert config.tokenizer == begun.tokenizer
+    assert (config.model.fields["d_model"], config.model.fields["dropout"]) == (32, 0.25)
+    assert config.training.init == f"{trained}@best"
+    assert (config.training.trunk_rate, config.training.layer_decay, config.training.freeze_trunk) == (0.5, 0.9, False)
+    assert config.training.learning_rate != begun.training.learning_rate, "how it learnt is not taken over"
+    by_key, again = settings("translate", NO_DATA, NO_MODEL, None, (f"training.init={trained}",))
+    assert (by_key.tokenizer, by_key.model.fields["d_model"], again) == (begun.tokenizer, 32, vocabulary)
+
+
+def test_a_run_file_may_name_the_run_to_begin_with(file: str, trained: Path) -> None:
+    begun = Path(file).with_name("begun.toml")
+    begun.write_text(Path(file).read_text() + f'init = "{trained}"\nfreeze_trunk = true\n')
+    config, vocabulary = settings(str(begun), NO_DATA, NO_MODEL, None, ())
+    assert vocabulary == trained / "vocabulary"
+    assert config.training.freeze_trunk
+    assert config.model == ModelTable(preset="transformer-tiny", fields={"dropout": 0.25}), "it names a model"
+    thawed, _ = settings(str(begun), NO_DATA, ModelOptions(freeze_trunk=False), None, ())
+    assert not thawed.training.freeze_trunk
+
+
+def test_a_run_to_begin_with_replaces_the_vocabulary_of_the_file(file: str, trained: Path) -> None:
+    own = Path(file).with_name("own.toml")
+    own.write_text(Path(file).read_text() + "[tokenizer]\nvocab_size = 500\n")
+    config, vocabulary = settings(str(own), NO_DATA, ModelOptions(init=str(trained)), None, ())
+    assert (config.tokenizer.vocab_size, vocabulary) == (320, trained / "vocabulary")
+    with pytest.raises(UsageError) as raised:
+        settings(str(own), NO_DATA, NO_MODEL, None, (f"training.init={trained}",))
+    assert raised.value.problem == (
+        f"training.init takes the vocabulary of {trained}, and tokenizer.vocab_size = 500 asks for another."
+    )
+
+
+def test_a_named_vocabulary_is_taken_in_place_of_that_of_the_run_to_begin_with(
+    trained: Path, language_run: str
+) -> None:
+    model = ModelOptions(init=str(trained), vocabulary=language_run)
+    config, vocabulary = settings("translate", NO_DATA, model, None, ())
+    assert vocabulary == Path(language_run) / "vocabulary"
+    assert config.tokenizer.kind == "characters"
+    assert config.model.fields["d_model"] == 32
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [({"vocab_size": 300}, "--vocab-size"), ({"tokenizer": "words"}, "--tokenizer")],
+)
+def test_a_run_to_begin_with_has_its_vocabulary(options: dict[str, Any], option: str, trained: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        settings("translate", NO_DATA, ModelOptions(init=str(trained), **options), None, ())
+    assert raised.value.problem == f"--init takes a ready vocabulary, {option} another one."
+    assert raised.value.remedy == "Give one of the two options."
+
+
+def test_a_run_that_began_with_another_is_repeated_with_its_own_vocabulary(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(trained, tmp_path / "begun"))
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace('init = ""', f'init = "{trained}"'))
+    assert settings(str(config), NO_DATA, NO_MODEL, None, ())[1] == folder / "vocabulary"
+    # On other data it begins with the same run, and so with that one's vocabulary: none is learnt.
+    _, vocabulary = settings(str(config), DataOptions(train=("b.en", "b.de")), NO_MODEL, None, ())
+    assert vocabulary == trained / "vocabulary"
+    assert capsys.readouterr().err == ""
+
+
+def test_columns_and_class_weights_have_options() -> None:
+    data = DataOptions(text="review", second="reply", label="stars", split="part")
+    config, _ = settings("classify", data, NO_MODEL, LearningOptions(class_weights="balanced"), ())
+    assert (config.data.text, config.data.second, config.data.label, config.data.split) == (
+        "review",
+        "reply",
+        "stars",
+        "part",
+    )
+    assert config.training.class_weights == "balanced"
 
 
 def test_a_run_is_no_run_file(trained: Path) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from regard.api import with_defaults
 from regard.cli.main import main
+from regard.cli.train import TASKS
 from regard.cli.training_view import PeopleView
 from regard.config import RunConfig, read
 from regard.errors import TrainingError
 from regard.runs.folder import RunFolder
+from regard.tasks import TASKS as REGISTERED
 from regard.tasks.task import Validation
 from regard.tasks.translate import Translate
 from regard.training.events import Event, Updated
@@ -185,12 +187,80 @@ def test_help_says_when_a_run_ends_by_itself(command: Any) -> None:
     end = with_defaults(RunConfig(task="translate")).training
     shown = " ".join(command("train", "--help").out.replace("│", " ").split())
     assert f"a run ends after {end.steps:,} steps, or before them after {end.patience} validations without" in shown
+    for task in ("classify", "tag", "regress"):
+        by_epochs = with_defaults(RunConfig(task=task)).training
+        assert (by_epochs.steps, by_epochs.patience) == (0, 0)
+        assert f"one of classify, tag or regress after {by_epochs.epochs} epochs." in shown
+
+
+def test_help_lists_every_task(command: Any) -> None:
+    shown = " ".join(command("train", "--help").out.replace("│", " ").split())
+    assert "a task (translate, language, mask, denoise, classify, tag, regress), or a run file (FILE.toml)" in shown
+    assert set(REGISTERED) <= set(TASKS)
 
 
 def test_help_speaks_of_text_too(command: Any) -> None:
     shown = " ".join(command("train", "--help").out.replace("│", " ").split())
-    assert "for language one or more, of text or of any such format" in shown
+    assert "for language, mask and denoise one or more, of text or of any such format" in shown
     assert "of text those of all its windows" in shown
+
+
+def test_help_of_what_another_run_gives(command: Any) -> None:
+    shown = " ".join(command("train", "--help").out.replace("│", " ").split())
+    assert "--init" in shown and "a run whose vocabulary and weights the new one begins with" in shown
+    for option in ("--freeze-trunk", "--trunk-rate", "--layer-decay", "--text", "--second", "--label", "--split"):
+        assert f" {option} " in shown
+    assert "--class-weights" in shown
+
+
+def test_a_run_begins_with_another_and_says_what_it_took(
+    command: Any, trained: Path, corpus: tuple[str, str], tmp_path: Path
+) -> None:
+    flags = ("--train", *corpus, "--steps", 2, "--batch-tokens", 96, "--trunk-rate", 0.5, "--run", "runs/second")
+    outcome = command("train", "translate", "--init", f"{trained}@best", *flags)
+    assert outcome.code == 0
+    lines = outcome.err.splitlines()
+    [begun] = [line for line in lines if line.startswith("begun with")]
+    assert begun.startswith(f"begun with  {trained}@best, step-") and begun.endswith(" (transformer-tiny)")
+    assert [line for line in lines if line.startswith("taken       ") and " parameters: source_embedding.tok" in line]
+    assert "trunk       learning rate × 0.5" in lines
+    found = read(Path("runs/second/config.toml"))
+    assert found.training.init == f"{trained}@best"
+    assert found.model == read(trained / "config.toml").model
+    assert "- begun with: " in Path("runs/second/README.md").read_text()
+
+
+def test_a_dry_run_shows_what_would_be_taken(command: Any, language_run: str, corpus: tuple[str, str]) -> None:
+    flags = ("--train", corpus[0], "--steps", 3, "--set", "model.context=24", "--set", "training.warmup=0", "--dry-run")
+    outcome = command("train", "language", "--init", language_run, *flags)
+    assert outcome.code == 0
+    facts = [(line[:10].strip(), line[12:]) for line in outcome.lines]
+    assert ("new", "of another shape: embedding.positions.weight (16 × 16 there, 24 × 16 here)") in facts
+    assert ("differs", "context 16 there, 24 here") in facts
+
+
+def test_two_families_have_nothing_in_common(command: Any, language_run: str, corpus: tuple[str, str]) -> None:
+    flags = ("--train", corpus[0], "--model", "llama-nano")
+    outcome = command("train", "language", "--init", language_run, *flags)
+    assert outcome.code == 1
+    assert outcome.error == [
+        f"error: {language_run} is a gpt-nano, of another family than llama-nano: its weights mean nothing there.",
+        "Choose another model with --model, or begin with a run of llama-nano.",
+    ]
+    other = command("train", "translate", "--init", language_run, "--train", *corpus)
+    assert other.code == 2
+    assert other.error[0] == f"error: {language_run} is a gpt-nano, which is no model for the task 'translate'."
+    assert not Path("runs").exists()
+
+
+def test_seeds_begin_with_the_same_run(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    flags = ("--train", *corpus, "--steps", 2, "--set", "training.validate_decoded=0", "--run", "runs/s", "--json")
+    first = command("train", "translate", "--init", trained, *flags, "--seeds", "1,2")
+    assert first.code == 0
+    repeated = command("train", "translate", "--init", trained, *flags, "--seeds", "1,2,3")
+    assert repeated.code == 0
+    events = [json.loads(line) for line in repeated.lines]
+    assert [event["run"] for event in events if event["event"] == "report"] == ["runs/s-seed3"], "the others stay"
 
 
 def test_a_language_model_may_end_by_the_clock_alone(command: Any, corpus: tuple[str, str]) -> None:
@@ -288,6 +358,24 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
             2,
             "--steps is at least 0, not -5.",
             "Correct --steps and run the command again.",
+        ),
+        (
+            ("translate", "--train", "FILES", "--freeze-trunk"),
+            2,
+            "training.freeze_trunk is about weights of another run, and nothing was taken from any.",
+            "Name the run to begin with: --init RUN. Or leave training.freeze_trunk out.",
+        ),
+        (
+            ("translate", "--train", "FILES", "--trunk-rate", "-1"),
+            2,
+            "--trunk-rate is at least 0, not -1.0.",
+            "Correct --trunk-rate and run the command again.",
+        ),
+        (
+            ("translate", "--train", "FILES", "--init", "nowhere"),
+            1,
+            "nowhere is not a run: there is no such folder.",
+            "Train one with: regard train translate --train SOURCE TARGET --run nowhere",
         ),
         (
             ("translate", "--train", "FILES", "--minutes", "nan"),

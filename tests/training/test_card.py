@@ -30,3 +30,11 @@ def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
     assert "a network of its own, 3 parameters." in card
     assert "- none yet\n" in card
     assert "    regard generate mine\n" in card
+
+
+def test_the_card_says_what_the_run_began_with() -> None:
+    beginning = [("begun with", "runs/a"), ("taken", "3 of 4 parameters: a")]
+    card = model_card("b", CONFIG, facts=[], best={}, average={}, n_parameters=4, beginning=beginning)
+    assert "\n\n## Beginning\n\n- begun with: runs/a\n- taken: 3 of 4 parameters: a\n\n## Scores" in card
+    alone = model_card("b", CONFIG, facts=[], best={}, average={}, n_parameters=4)
+    assert "Beginning" not in alone

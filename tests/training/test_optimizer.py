@@ -95,3 +95,18 @@ def test_a_state_of_another_shape_is_refused() -> None:
         optimizer.restore(state)
     assert caught.value.problem == "The optimizer's weight.exp_avg has the shape (3, 5), the model's parameter (3, 4)."
     assert caught.value.remedy == "Resume with the model that wrote the checkpoint."
+
+
+def test_a_factor_is_on_the_rate_of_its_parameters_alone() -> None:
+    config = TrainingConfig(weight_decay=0.1)
+    models = [network() for _ in range(3)]
+    given: tuple[dict[str, float], ...] = ({}, {"0.weight": 0.25}, {})
+    optimizers = [Optimizer(model, config, factors=factors) for model, factors in zip(models, given, strict=True)]
+    for model, optimizer, rate in zip(models, optimizers, (0.02, 0.02, 0.005), strict=True):
+        model(torch.ones(2, 4)).pow(2).sum().backward()
+        optimizer.update(rate)
+    plain, factored, slow = (dict(model.named_parameters()) for model in models)
+    assert torch.equal(factored["0.weight"], slow["0.weight"]), "a quarter of the rate, and of the decay"
+    for name in ("0.bias", "1.weight", "1.bias"):
+        assert torch.equal(factored[name], plain[name])
+    assert set(optimizers[0].state()) == set(optimizers[1].state())

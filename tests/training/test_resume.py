@@ -123,7 +123,7 @@ def undisturbed(config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def without_clock(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in ("seconds", "tokens_per_second")}
+    return {key: value for key, value in record.items() if key not in ("seconds", "per_second")}
 
 
 def records(run: Path) -> list[dict[str, Any]]:

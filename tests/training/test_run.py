@@ -138,7 +138,7 @@ def test_metrics_hold_what_was_told(finished: tuple[Path, list[Event]]) -> None:
         assert record["step"] == update.step
         assert record["loss"] == update.loss
         assert record["learning_rate"] == update.learning_rate
-        assert record["tokens_per_second"] == pytest.approx(update.weight / update.seconds, abs=0.1)
+        assert record["per_second"] == pytest.approx(update.weight / update.seconds, abs=0.1)
     scored = [record for record in found if record["kind"] in ("valid", "average")]
     assert [(record["kind"], record["step"]) for record in scored] == [("valid", 4), ("valid", 6), ("average", 6)]
     for record, event in zip(scored, of(Validated, events), strict=True):

@@ -4,10 +4,26 @@ import regard
 run = regard.train("translate", train=["a.en", "a.de"], run="runs/mine", settings={"training.steps": 2000})
 run = regard.load("runs/mine")
 run.translate(["A dog runs."])[0].text
+
+regard.load("runs/reviews").predict(["What a film!"])[0].label
+regard.load("runs/reviews").embed(["What a film!"])[0].vector
 """
 
 from regard.api.comparing import compare
-from regard.api.running import Evaluation, Run, load, read_test_set
+from regard.api.evaluating import Evaluation, read_test_set
+from regard.api.predicting import Prediction
+from regard.api.running import Run, load
 from regard.api.training import average, resume, train, with_defaults
 
-__all__ = ["Evaluation", "Run", "average", "compare", "load", "read_test_set", "resume", "train", "with_defaults"]
+__all__ = [
+    "Evaluation",
+    "Prediction",
+    "Run",
+    "average",
+    "compare",
+    "load",
+    "read_test_set",
+    "resume",
+    "train",
+    "with_defaults",
+]

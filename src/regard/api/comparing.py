@@ -5,7 +5,8 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from regard.api.running import Run, read_test_set
+from regard.api.evaluating import read_test_set
+from regard.api.running import Run
 from regard.config import DataConfig, DecodingConfig
 from regard.errors import DataError, UsageError
 from regard.evaluation.report import Comparison, System, check_names, compare_systems

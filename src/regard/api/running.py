@@ -1,10 +1,8 @@
 """A trained model with its vocabulary, ready for use."""
 
 import dataclasses
-import time
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +11,26 @@ from torch import nn
 
 from regard import config as configuration
 from regard import runtime
-from regard.config import DecodingConfig, RunConfig
-from regard.data.formats import Pair, read_pairs
-from regard.errors import CheckpointError, DataError, UsageError
-from regard.evaluation.lengths import LengthBucket, scores_by_length
-from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.api.evaluating import Evaluation, evaluate_labels, evaluate_text, evaluate_translation
+from regard.api.predicting import Prediction, check_list, predict
+from regard.config import DataConfig, DecodingConfig, RunConfig
+from regard.errors import CheckpointError, UsageError
 from regard.evaluation.statistics import check_tokenizer
 from regard.runs import checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
+from regard.tasks.embedding import Embedder, Embedding
 from regard.tasks.generating import Generation
 from regard.tasks.language import Language
+from regard.tasks.sequence_inputs import Inputs
+from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.task import Progress
 from regard.tasks.translate import Translate
 from regard.tasks.translating import Translation
 from regard.training import run as training
 
-BY_LENGTH = ("bleu", "chrf")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """Scores on a test set; of translation, also what was scored."""
-
-    scores: tuple[Score, ...]
-    count: int  # of what `unit` says
-    unit: str  # sentences, tokens
-    seconds: float
-    translations: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
-    by_length: tuple[LengthBucket, ...] = ()  # scores by the length of the source, where asked for
-    notes: tuple[str, ...] = ()  # what a reader of the scores should know
+ALL = "all"  # instead of a part of a table
 
 
 class Run:
@@ -98,12 +84,54 @@ class Run:
             progress=progress,
         )
 
+    def predict(
+        self,
+        inputs: Inputs | Sequence[Sequence[str]],
+        *,
+        seconds: Sequence[str] = (),
+        top: int = 5,
+        progress: Callable[[int], None] | None = None,
+    ) -> Sequence[Prediction]:
+        """Say what texts are: a `Classified`, `TaggedText` or `Measured` each; or fill their blanks, [MASK]: a `Filled`.
+
+        inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learnt from vectors
+        seconds: the second text of each, where a run was trained on pairs; empty where there is none
+        top: how many guesses for each blank, of a run of the task mask
+        """
+        return predict(self, inputs, seconds=seconds, top=top, progress=progress)
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        tokens: bool = False,
+        pooling: str = "mean",
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Embedding]:
+        """Turn texts into vectors, by the states of the model's encoder, or of a language model; see `Embedder`.
+
+        tokens: a vector for each word, too; pooling: mean, class or last
+        """
+        check_list(texts)
+        translates, language = (self.config.task == task.name for task in (Translate, Language))
+        tokenizer = self.task.vocabulary.source if translates else self.task.tokenizer
+        if tokenizer is None:
+            raise UsageError(f"{self.reference} was trained on vectors: it reads no text.", "Name a run over text.")
+        longest = sys.maxsize if language else self.config.data.max_length
+        embedder = Embedder(tokenizer, self.model, max_length=longest, pooling=pooling)
+        return embedder.embed(texts, words=tokens, progress=progress)
+
     def evaluate(
         self,
         files: Sequence[str],
         *,
         source: str = "",
         target: str = "",
+        text: str = "",
+        second: str = "",
+        label: str = "",
+        split: str = "",
+        part: str = "",
         decoding: DecodingConfig | None = None,
         tokenize: str = "13a",
         lowercase: bool = False,
@@ -111,53 +139,34 @@ class Run:
         on_bad: str = "",
         progress: Progress = lambda what, done: None,
     ) -> Evaluation:
-        """Score a run on a test set: a translator by BLEU, chrF and TER and the perplexity of the references, a language
-        model by loss, perplexity and bits per byte.
+        """Score a run on a test set: a translator by BLEU, chrF and TER and the perplexity of the references, a model of
+        running text by loss and perplexity, one of labels by what its task is judged by.
 
-        source, target: languages or columns of the files; by default those that the run was trained with
-        by_length: score the sentences of each range of source lengths apart, too
-        on_bad: what becomes of bad lines of a language model's text, by default as in training; of pairs every one counts
+        source, target, text, second, label, split: languages or columns; by default those the run was trained with
+        part: which rows of a table with the column `split`: test, valid, train, or all; by default test
+        by_length: score the translations of each range of source lengths apart, too
+        on_bad: what becomes of bad lines or rows, by default as in training; of pairs every one counts
         progress: called with what is done now, and how many of it
         """
-        if self.config.task == Language.name:
-            return self._evaluate_text(files, column=source, on_bad=on_bad, progress=progress)
-        check_tokenizer(tokenize)
-        data = self.config.data
-        pairs = read_test_set(files, source=source or data.source, target=target or data.target)
-        sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        began = time.perf_counter()
-        translations = self.translate(sources, decoding=decoding, progress=partial(progress, "translating"))
-        outputs = [one.text for one in translations]
-        seconds = time.perf_counter() - began
-        scores = score_translations(outputs, references, tokenize=tokenize, lowercase=lowercase)
-        buckets = (
-            scores_by_length(sources, outputs, references, metrics=BY_LENGTH, tokenize=tokenize, lowercase=lowercase)
-            if by_length
-            else ()
-        )
-        loss, n_pairs = self.translation_task.mean_loss(self.model, sources, references)
-        n_long = len(pairs) - n_pairs
-        notes = [f"The perplexity is without {n_long:,} pairs that are longer than the model's positions."]
-        return Evaluation(
-            scores=(*scores, perplexity(loss)) if n_pairs else tuple(scores),
-            by_length=tuple(buckets),
-            notes=tuple(notes) if n_long else (),
-            count=len(pairs),
-            unit="sentences",
-            translations=tuple(outputs),
-            references=tuple(references),
-            seconds=seconds,
-        )
-
-    def _evaluate_text(self, files: Sequence[str], *, column: str, on_bad: str, progress: Progress) -> Evaluation:
-        task, data = self.language_task, self.config.data
-        data = dataclasses.replace(data, source=column or data.source, on_bad=on_bad or data.on_bad)
-        text = task.read(files, data, progress=progress)
-        began = time.perf_counter()
-        scores = task.scores(self.model, text, progress=partial(progress, "reading"))
-        seconds = time.perf_counter() - began
-        notes = task.notes(text)
-        return Evaluation(scores=tuple(scores), count=text.n_predicted, unit="tokens", seconds=seconds, notes=notes)
+        columns = {"source": source, "target": target, "text": text, "second": second, "label": label, "split": split}
+        given: dict[str, Any] = {name: value for name, value in {**columns, "on_bad": on_bad}.items() if value}
+        data = dataclasses.replace(self.config.data, **given)
+        if self.config.task == Translate.name:
+            check_tokenizer(tokenize)
+            return evaluate_translation(
+                self,
+                files,
+                data,
+                decoding=decoding,
+                tokenize=tokenize,
+                lowercase=lowercase,
+                by_length=by_length,
+                progress=progress,
+            )
+        if isinstance(self.task, SequenceTask):
+            data, part = _part_of(data, part)
+            return evaluate_labels(self, files, data, part=part, progress=progress)
+        return evaluate_text(self, files, data, progress=progress)
 
     def generate(
         self,
@@ -226,14 +235,13 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     return loaded
 
 
-def read_test_set(files: Sequence[str], *, source: str = "", target: str = "") -> list[Pair]:
-    """Read pairs to score on. Nothing is skipped: a score on less than the whole set is another score."""
-    pairs = []
-    for pair in read_pairs(files, source=source, target=target):
-        if not isinstance(pair, Pair):
-            raise DataError(f"{pair.file}:{pair.line}: {pair.reason}.", "Mend the test set: every line of it counts.")
-        pairs.append(pair)
-    return pairs
+def _part_of(data: DataConfig, part: str) -> tuple[DataConfig, str]:
+    """How a test set is read, and which part of it; all of it where no column tells parts apart."""
+    if part == ALL:
+        return dataclasses.replace(data, split=""), ""
+    if part and not data.split:
+        raise UsageError(f"No column says which rows are of the part '{part}'.", "Name the column with --split.")
+    return data, part or "test"
 
 
 def _fill(model: nn.Module, weights: Mapping[str, torch.Tensor], checkpoint: Checkpoint) -> None:

@@ -17,11 +17,13 @@ from regard.runs import averaging
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
+from regard.training import initial
 from regard.training import run as training
 from regard.training.events import Event, Finished
 
 Files = str | Path | Sequence[str | Path]
 Watch = Callable[[Event], None]
+BY_EPOCHS = ("classify", "tag", "regress")  # tasks over so few examples that their number tells how long is enough
 
 
 def train(
@@ -38,7 +40,8 @@ def train(
     """Train a new run to its end and return it, ready for use.
 
     model: a preset's name, or a network of your own (which is returned itself, trained)
-    settings: dotted keys of a run file, such as {"training.steps": 400}
+    settings: dotted keys of a run file, such as {"training.steps": 400}; {"training.init": "runs/x"} begins with the
+        vocabulary and the weights of another run, and with its model if none is named
     vocabulary: another run, whose vocabulary is taken
     watch: called with every event
     """
@@ -47,11 +50,10 @@ def train(
     config = configuration.override(
         configuration.from_tables(tables, origin="regard.train"), given, origin="regard.train"
     )
-    config = with_defaults(config)
     own = model if isinstance(model, nn.Module) else None
-    if own is not None:
-        config = dataclasses.replace(config, model=ModelTable())
+    config = with_defaults(config) if own is None else dataclasses.replace(with_end(config), model=ModelTable())
     ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
+    config, ready = initial.with_vocabulary(config, ready)
     _follow(training.train(config, run, model=own, vocabulary=ready), watch)
     loaded = load(run, model=own)
     return loaded if own is None else own
@@ -90,12 +92,21 @@ def _names(files: Files) -> list[str]:
 
 def with_defaults(config: RunConfig) -> RunConfig:
     """Choose what a user need not say: the model, an end for the run, and a schedule that fits the end."""
+    config = initial.with_model(config)
     if not config.model.preset:
         preset = default_preset(config.task)
         config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset=preset))
+    return with_end(config)
+
+
+def with_end(config: RunConfig) -> RunConfig:
+    """Choose an end for the run, if it has none, and a schedule that fits the end."""
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
-        end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
+        if config.task in BY_EPOCHS:
+            end = dataclasses.replace(end, epochs=10)
+        else:
+            end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
     if end.schedule == "auto":
         # By the clock nobody knows which step will be the last, and so not how far a cosine has to be down.
         end = dataclasses.replace(end, schedule="cosine" if end.steps or end.epochs else "constant")

@@ -1,27 +1,39 @@
 """`regard evaluate`: a run's scores on a test set."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from regard.cli.loading import load_runs
-from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import PATIENCE, Stages, note, print_json, print_lines, print_table, tell
+from regard.cli.options import (
+    ColumnOptions,
+    JsonFlag,
+    SearchOptions,
+    SourceOption,
+    TargetOption,
+    as_fields,
+    changed,
+)
+from regard.cli.outputs import refuse_output, write_output
+from regard.cli.terminal import PATIENCE, Stages, decimal, note, print_json, print_lines, print_table, tell
 from regard.cli.translate import one_line
 from regard.errors import UsageError
-from regard.runs.disk import temporary_name, write_atomically
 
 if TYPE_CHECKING:
     from regard.api import Evaluation, Run
+
+LABELLED = ("classify", "tag", "regress")
+PERCENT = ("accuracy", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision", "entity_recall")
+MOST_CLASSES = 20  # of a table that fits on a page
 
 DataOption = Annotated[
     tuple[str, ...],
     Parameter(
         consume_multiple=True,
         metavar="FILE…",
-        help="the test set: two aligned files, or one of any known format; for a language model any text",
+        help="the test set: two aligned files, or one of any known format; for a model of running text any text; for "
+        "labels tables, or words in columns",
     ),
 ]
 TokenizeOption = Annotated[
@@ -44,29 +56,39 @@ def evaluate(
     lowercase: Annotated[bool, Parameter(help="ignore case in BLEU and chrF")] = False,
     by_length: Annotated[bool, Parameter(help="score by the length of the source sentence, too")] = False,
     search: SearchOptions | None = None,
-    output: Annotated[str, Parameter(metavar="FILE", help="write the translations there, a line each")] = "",
+    columns: ColumnOptions | None = None,
+    output: Annotated[
+        str,
+        Parameter(metavar="FILE", help="write the translations there, a line each; or what was expected and predicted"),
+    ] = "",
     json: JsonFlag = False,
 ) -> None:
     """Score a run on a test set.
 
     A translator has BLEU, chrF and TER by sacreBLEU with their signatures, and the perplexity of the references. A
-    language model has its loss, perplexity and bits per byte on all the text.
+    language model has its loss, perplexity and bits per byte on all the text; one that guesses hidden words their loss and
+    how many are right.
+
+    A run of classify has accuracy, macro F1 and a table of which class was taken for which; one of tag accuracy, and of
+    entities F1; one of regress Spearman's correlation, R² and the mean absolute error.
     """
     if output:
-        refuse_output(output, data)  # now, not after the translation
+        refuse_output(output, data)  # now, not after the work
     [loaded] = load_runs([run])
-    translates = loaded.config.task == "translate"
-    if translates:
+    task = loaded.config.task
+    if task == "translate":
         refuse_option_of_text(run, on_bad)
     else:
-        others = {"output": output, "by_length": by_length, "lowercase": lowercase, "to": target}
-        refuse_options_of_translation(run, search, **others, tokenize=tokenize != "13a")
-    unit = "sentences" if translates else "tokens"
+        others = {"by_length": by_length, "lowercase": lowercase, "to": target, "tokenize": tokenize != "13a"}
+        refuse_options_of_translation(run, search, output=output if task not in LABELLED else "", **others)
+    refuse_columns(run, task, columns, source)
+    unit = {"translate": "sentences", "tag": "sentences", "classify": "rows", "regress": "rows"}.get(task, "tokens")
     with Stages(unit=unit, others={"encoding": "lines"}, patience=PATIENCE) as stages:
         found = loaded.evaluate(
             data,
             source=source,
             target=target,
+            **as_fields(columns),
             decoding=changed(loaded.config.decoding, **as_fields(search)),
             tokenize=tokenize,
             lowercase=lowercase,
@@ -76,34 +98,47 @@ def evaluate(
         )
     try:
         if output:
-            write_output(output, [one_line(text) for text in found.translations])
+            write_output(output, list(output_lines(found)))
     finally:  # the scores are shown even if the disk is full
         show_scores(run, loaded, found, json=json, by_length=by_length)
 
 
+def output_lines(found: "Evaluation") -> Iterator[str]:
+    """Write translations; or labels that were expected and predicted, of words in columns as conlleval reads them."""
+    from regard.tasks.classify import Classified
+    from regard.tasks.regress import Measured
+    from regard.tasks.tag import TaggedText
+
+    yield from (one_line(text) for text in found.translations)
+    for gold, one in zip(found.gold, found.predictions, strict=True):
+        match one:
+            case Classified():
+                yield f"{one_line(gold)}\t{one_line(one.label)}\t{one.probability:.4f}"
+            case TaggedText():
+                yield from ("\t".join(cells) for cells in zip(one.words, gold, one.tags, strict=True))
+                yield ""
+            case Measured():
+                yield f"{gold:.6g}\t{one.value:.6g}"
+
+
 def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_length: bool) -> None:
-    """Show what was found, with a table of scores by length if it was asked for."""
+    """Show what was found, with tables of scores by length and of classes where there are such."""
     for text in found.notes:
         note(text)
+    speed = found.count / found.seconds
     facts: dict[str, Any] = {
         "run": run,
         "checkpoint": loaded.checkpoint.path.name,
         found.unit: found.count,
         "seconds": found.seconds,
-        f"{found.unit}_per_second": found.count / found.seconds,
+        f"{found.unit}_per_second": speed,
     }
     if json:
-        scores = {score.name: {"value": score.value, "signature": score.signature} for score in found.scores}
-        buckets = [
-            {"words": one.label, "sentences": one.sentences, **{score.name: score.value for score in one.scores}}
-            for one in found.by_length
-        ]
-        print_json({**facts, "scores": scores, **({"by_length": buckets} if by_length else {}), "notes": found.notes})
+        print_json({**facts, **scores_as_json(found, by_length=by_length)})
         return
-    speed = found.count / found.seconds
     tell(f"{run} ({facts['checkpoint']}): {found.count:,} {found.unit}, {speed:,.1f} a second")
-    digits = 2 if loaded.config.task == "translate" else 4
-    rows = [[score.label, f"{score.value:.{digits}f}", score.signature] for score in found.scores]
+    digits = dict.fromkeys(PERCENT, 2) if loaded.config.task != "translate" else {s.name: 2 for s in found.scores}
+    rows = [[score.label, decimal(score.value, digits.get(score.name, 4)), score.signature] for score in found.scores]
     print_table(["score", "value", "signature"], rows, left=(0, 2))
     if by_length:
         print_lines([""])
@@ -113,6 +148,35 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
             if one.sentences
         ]
         print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
+    if found.confusion:
+        show_confusion(found)
+
+
+def scores_as_json(found: "Evaluation", *, by_length: bool) -> dict[str, Any]:
+    """Return the scores, and the tables that belong to them, as JSON takes them."""
+    facts: dict[str, Any] = {
+        "scores": {score.name: {"value": score.value, "signature": score.signature} for score in found.scores}
+    }
+    if by_length:
+        facts["by_length"] = [
+            {"words": one.label, "sentences": one.sentences, **{score.name: score.value for score in one.scores}}
+            for one in found.by_length
+        ]
+    if found.labels:
+        facts["labels"] = found.labels
+    if found.confusion:
+        facts["confusion"] = found.confusion
+    return {**facts, "notes": found.notes}
+
+
+def show_confusion(found: "Evaluation") -> None:
+    """Show which class was taken for which, a row for each that was expected."""
+    if len(found.labels) > MOST_CLASSES:
+        note(f"which of the {len(found.labels):,} classes was taken for which is in --json")
+        return
+    print_lines([""])
+    rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(found.labels, found.confusion, strict=True)]
+    print_table(["expected \\ predicted", *found.labels], rows, left=(0,))
 
 
 def refuse_option_of_text(run: str, on_bad: str) -> None:
@@ -133,35 +197,13 @@ def refuse_options_of_translation(run: str, search: SearchOptions | None, **opti
             raise UsageError(f"{option} is for translations, and {run} translates nothing.", f"Leave {option} out.")
 
 
-def refuse_output(file: str, data: Sequence[str]) -> None:
-    """Refuse a file that cannot be written, or that the test set is read from. What it holds stays as it is."""
-    path = Path(file)
-    remedy = "Name another file with --output."
-    if path.is_dir():
-        raise UsageError(f"{file} is a folder.", remedy)
-    if any(Path(one).exists() and path.exists() and path.samefile(one) for one in data):
-        raise UsageError(f"{file} is a file of the test set.", remedy)
-    if not is_replaced(path):
-        return
-    try:
-        if path.exists():
-            path.open("ab").close()
-        trial = temporary_name(path.resolve(), purpose="trial")
-        trial.touch()
-        trial.unlink()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.", remedy) from None
-
-
-def write_output(file: str, lines: Sequence[str]) -> None:
-    """Write all lines at once: a file holds the old text or the new one, never a part."""
-    path, text = Path(file), "".join(f"{line}\n" for line in lines).encode()
-    if is_replaced(path):
-        write_atomically(path.resolve(), text)
-    else:
-        path.write_bytes(text)
-
-
-def is_replaced(path: Path) -> bool:
-    """Whether a new file takes the place of an old one; a device or a pipe is written into."""
-    return path.is_file() or not path.exists()
+def refuse_columns(run: str, task: str, columns: ColumnOptions | None, source: str) -> None:
+    """Refuse columns of labelled data where there are none, and those of another kind of data."""
+    if task in LABELLED and source:
+        raise UsageError(f"--from is for translations and running text, and {run} labels rows.", "Give --text instead.")
+    tables = {"second", "split", "part"}
+    for name, value in as_fields(columns).items():
+        if value and task not in LABELLED:
+            raise UsageError(f"--{name} is for labelled data, and {run} reads none.", f"Leave --{name} out.")
+        if value and task == "tag" and name in tables:
+            raise UsageError(f"--{name} is for tables, and {run} tags words in columns.", f"Leave --{name} out.")

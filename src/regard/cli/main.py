@@ -33,6 +33,8 @@ COMMANDS = (
     ("resume RUN", "Go on with a run that was stopped."),
     ("translate RUN [TEXT…]", "Translate text, or standard input line by line."),
     ("generate RUN [PROMPT…]", "Write text that goes on from a prompt."),
+    ("predict RUN [INPUT…]", "Say what texts are: their class, tags or number; or fill in what is hidden in them."),
+    ("embed RUN [TEXT…]", "Turn texts, or their words, into vectors."),
     ("evaluate RUN --data FILE…", "Score a run on a test set."),
     ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, speed."),
     ("average RUN --last N", "Average the weights of several checkpoints of a run."),
@@ -40,6 +42,7 @@ COMMANDS = (
     ("show RUN", "Show what a run is and what it reached."),
     ("plot RUN…", "Draw the curves of runs as a picture."),
     ("models", "List the models and their numbers of parameters."),
+    ("plan MODEL", "Say what a training run will take: parameters, memory, FLOPs, time on given devices."),
 )
 KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 DATA_COMMANDS = (("check FILE…", "Report counts, lengths, bad lines, duplicates and test-set leaks."),)

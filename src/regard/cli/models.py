@@ -27,7 +27,7 @@ def models(
             facts = {"model": name, "tasks": preset.tasks, "parameters": counts[name], "vocab_size": vocab_size}
             print_json({**facts, "fields": dict(preset.fields), "about": preset.about})
         return
-    tell(f"with a shared vocabulary of {vocab_size:,} tokens:")
+    tell(f"with a shared vocabulary of {vocab_size:,} tokens, and without the head of a task:")
     headings = ["model", "task", "about", "layers", "width", "inner width", "heads", "context", "parameters"]
     rows = [
         [name, ", ".join(preset.tasks), preset.about, *sizes(preset.fields), f"{counts[name]:,}"]
@@ -37,8 +37,9 @@ def models(
 
 
 def sizes(fields: Mapping[str, Any]) -> list[str]:
-    """Return a preset's layers, widths, heads and context, empty where it has none."""
+    """Return a preset's layers, widths, heads and the most tokens it reads at once, empty where it has none."""
     layers = f"{fields['n_encoder_layers']}+{fields['n_decoder_layers']}" if "n_encoder_layers" in fields else ""
     inner = fields.get("d_ff", fields.get("d_state", 4 * fields["d_model"]))  # a GPT's is four times its width
-    others = (fields["d_model"], inner, fields.get("n_heads", ""), fields.get("context", ""))
+    context = fields.get("context", fields.get("max_positions", ""))
+    others = (fields["d_model"], inner, fields.get("n_heads", ""), context)
     return [layers or str(fields["n_layers"]), *(f"{one:,}" if one else "" for one in others)]

@@ -6,13 +6,14 @@ from typing import Annotated, Any, TypeVar
 
 from cyclopts import Group, Parameter
 
-from regard.config import DecodingConfig, check_range
+from regard.config import DataConfig, DecodingConfig, check_range
 from regard.errors import UsageError
 
 Settings = TypeVar("Settings")
 
 SEARCH = Group("Search", "Without an option the run's own setting holds, as in its config.toml.", sort_key=20)
 SAMPLING = Group("Sampling", sort_key=30)
+COLUMNS = Group("Labelled data", "Without an option the column is the one that the run was trained with.", sort_key=15)
 
 JsonFlag = Annotated[bool, Parameter(help="write JSON for programs instead of text for people")]
 SourceOption = Annotated[
@@ -33,6 +34,27 @@ def explained(table: type, field: str, **others: Any) -> Parameter:
     """Return the option for a field of a settings table, with the field's own help."""
     helps = {one.name: one.metadata.get("help", "") for one in dataclasses.fields(table)}
     return Parameter(help=helps[field], **others)
+
+
+def _column(field: str) -> Parameter:
+    return explained(DataConfig, field, group=COLUMNS, metavar="COLUMN")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions:
+    """Which columns and rows of labelled data are meant; "" leaves the run's own setting."""
+
+    text: Annotated[str, _column("text")] = ""
+    second: Annotated[str, _column("second")] = ""
+    label: Annotated[str, _column("label")] = ""
+    split: Annotated[str, _column("split")] = ""
+    part: Annotated[
+        str,
+        Parameter(
+            group=COLUMNS, metavar="PART", help="rows that --split calls test (the default), valid or train; or all"
+        ),
+    ] = ""
 
 
 def _search(field: str, **others: Any) -> Parameter:
@@ -85,7 +107,7 @@ def check_option(table: type, field: str, value: Any, *, place: str = "") -> Non
     check_range(value, metadata, place or f"--{field.replace('_', '-')}")
 
 
-def as_fields(options: SearchOptions | SamplingOptions | None) -> dict[str, Any]:
+def as_fields(options: SearchOptions | SamplingOptions | ColumnOptions | None) -> dict[str, Any]:
     """Return a group's options by name, for `changed`."""
     return {} if options is None else dataclasses.asdict(options)
 

@@ -4,6 +4,7 @@ import math
 import time
 
 from regard.cli.terminal import duration
+from regard.tasks import find_task
 from regard.training.events import Report
 from regard.training.loop import Update
 
@@ -19,7 +20,8 @@ class Pace:
         self.time_limit = 60 * report.config.training.minutes
         self.before = report.seconds
         self.loss = math.nan
-        self.tokens_per_second = 0.0
+        self.per_second = 0.0
+        self.counted = find_task(report.config.task).counted
         self._began = time.monotonic()
 
     def add(self, update: Update) -> None:
@@ -27,7 +29,7 @@ class Pace:
         self.step = update.step
         weight = 1 / min(MEMORY, update.step - self.first_step)
         speed = update.weight / update.seconds
-        self.tokens_per_second += weight * (speed - self.tokens_per_second)
+        self.per_second += weight * (speed - self.per_second)
         if math.isfinite(update.loss):
             self.loss = update.loss if math.isnan(self.loss) else self.loss + weight * (update.loss - self.loss)
 
@@ -57,5 +59,5 @@ class Pace:
     def text(self) -> str:
         """All of it in a line."""
         of = f"/{self.total_steps:,}" if self.total_steps else ""
-        speed = f"{self.tokens_per_second:,.0f} tokens/s"
+        speed = f"{self.per_second:,.0f} {self.counted}/s"
         return f"step {self.step:,}{of}  loss {self.loss:.3f}  {speed}  {duration(self.seconds_left)} left"

@@ -20,40 +20,52 @@ def settings(
     Options change what the run file says; --set has the last word.
     """
     from regard.api import with_defaults
+    from regard.training import initial
 
     begun, vocabulary = starting_point(what)
-    if model.vocabulary:
+    if model.vocabulary or model.init:
         begun, vocabulary = with_vocabulary_of(model, begun)
     config = begun
     if model.model:
         # The fields of another model go with it: the config.toml of a run has them all.
         config = dataclasses.replace(config, model=ModelTable(preset=model.model))
     how = dataclasses.asdict(learning or LearningOptions())
+    trunk = {"freeze_trunk": model.freeze_trunk, "trunk_rate": model.trunk_rate, "layer_decay": model.layer_decay}
     config = changed(
         config,
         seed=how.pop("seed"),
         data=changed(config.data, **dataclasses.asdict(data)),
         tokenizer=changed(config.tokenizer, vocab_size=model.vocab_size, **kind_or_file(model.tokenizer)),
-        training=changed(config.training, **how),
+        training=changed(config.training, init=model.init, **trunk, **how),
     )
     if sets:
         config = override(config, assignments(sets))
-    if vocabulary and not model.vocabulary and not reads_the_same(config, begun):
-        note(f"the training data are others than those of {what}: a new vocabulary is learnt")
+    if vocabulary and not (model.vocabulary or model.init) and not reads_the_same(config, begun):
+        if not config.training.init:
+            note(f"the training data are others than those of {what}: a new vocabulary is learnt")
         vocabulary = None
     # A vocabulary that was learnt with other settings is not what was asked for.
-    return with_defaults(config), vocabulary if config.tokenizer == begun.tokenizer else None
+    ready = vocabulary if config.tokenizer == begun.tokenizer else None
+    return initial.with_vocabulary(with_defaults(config), ready)
 
 
-def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfig, Path]:
-    """Return the settings with the tokenizer of the run that --vocabulary names, and the folder of its vocabulary."""
+def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfig, Path | None]:
+    """Return the settings with the tokenizer of the run that --vocabulary or --init names, and its vocabulary's folder."""
+    from regard.training import initial
+
+    source = "--vocabulary" if model.vocabulary else "--init"
     for option, value in (("--vocab-size", model.vocab_size), ("--tokenizer", model.tokenizer)):
         if value is not None and value != "":
             raise UsageError(
-                f"--vocabulary takes a ready vocabulary, {option} another one.", "Give one of the two options."
+                f"{source} takes a ready vocabulary, {option} another one.", "Give one of the two options."
             )
-    folder = RunFolder.open(Path(model.vocabulary))
-    return dataclasses.replace(config, tokenizer=read(folder.config_file).tokenizer), folder.vocabulary
+    if model.vocabulary:
+        folder = RunFolder.open(Path(model.vocabulary))
+        return dataclasses.replace(config, tokenizer=read(folder.config_file).tokenizer), folder.vocabulary
+    # What the file says of another vocabulary, or of another run to begin with, goes.
+    training = dataclasses.replace(config.training, init=model.init)
+    default = default_config(config.task).tokenizer
+    return initial.with_vocabulary(dataclasses.replace(config, training=training, tokenizer=default), None)
 
 
 def kind_or_file(tokenizer: str) -> dict[str, str]:
@@ -68,7 +80,8 @@ def reads_the_same(config: RunConfig, other: RunConfig) -> bool:
     from regard.training.run import with_absolute_paths
 
     one, two = with_absolute_paths(config).data, with_absolute_paths(other).data
-    return (one.train, one.source, one.target) == (two.train, two.source, two.target)
+    which = ("train", "source", "target", "text", "second", "split")
+    return all(getattr(one, name) == getattr(two, name) for name in which)
 
 
 def starting_point(what: str) -> tuple[RunConfig, Path | None]:

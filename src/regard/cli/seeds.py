@@ -7,7 +7,6 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from regard.cli.training_view import follow, make_views
 from regard.config import RunConfig, read
 from regard.errors import RunError, TrainingError
 from regard.evaluation.scores import LABELS
-from regard.models.presets import find_preset, model_config, resolved
+from regard.models.presets import decided_by_data, find_preset, model_config, resolved
 from regard.runs.folder import RunFolder
 from regard.runtime import keep_freed_memory
 from regard.training import run as training
@@ -80,9 +79,7 @@ def is_run_of(folder: RunFolder, config: RunConfig) -> bool:
     found, wanted = read(folder.config_file), training.with_absolute_paths(config)
     if found.model.preset != wanted.model.preset:
         return False
-    decided = [
-        one.name for one in dataclasses.fields(find_preset(wanted.model.preset).config) if one.default is MISSING
-    ]
+    decided = decided_by_data(find_preset(wanted.model.preset))
     sizes = {name: found.model.fields[name] for name in decided if name in found.model.fields}
     model = resolved(wanted.model, model_config(wanted.model, origin="model", **sizes))
     threads = wanted.runtime.threads or found.runtime.threads

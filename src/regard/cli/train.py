@@ -13,9 +13,11 @@ from regard.config import RunConfig
 if TYPE_CHECKING:
     from regard.training.events import Finished
 
+TASKS = ("translate", "language", "mask", "denoise", "classify", "tag", "regress")  # as regard.tasks, without torch
+
 
 def train(
-    what: Annotated[str, Parameter(name="TASK", help="a task (translate, language), or a run file (FILE.toml)")],
+    what: Annotated[str, Parameter(name="TASK", help=f"a task ({', '.join(TASKS)}), or a run file (FILE.toml)")],
     /,
     *,
     data: DataOptions | None = None,

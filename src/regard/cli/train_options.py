@@ -13,7 +13,7 @@ MODEL = Group("Model", sort_key=20)
 LEARNING = Group(
     "Learning",
     "Where no end is given (--steps, --epochs or --minutes), a run ends after 10,000 steps, or before them after 10 "
-    "validations without a better loss.",
+    "validations without a better loss; one of classify, tag or regress after 10 epochs.",
     sort_key=30,
 )
 RUN = Group("Run", sort_key=40)
@@ -29,16 +29,25 @@ class DataOptions:
     valid: Annotated[tuple[str, ...], explained(DataConfig, "valid", **FILES)] = ()
     source: Annotated[str, explained(DataConfig, "source", name="--from", metavar="CODE", group=DATA)] = ""
     target: Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE", group=DATA)] = ""
+    text: Annotated[str, explained(DataConfig, "text", metavar="COLUMN", group=DATA)] = ""
+    second: Annotated[str, explained(DataConfig, "second", metavar="COLUMN", group=DATA)] = ""
+    label: Annotated[str, explained(DataConfig, "label", metavar="COLUMN", group=DATA)] = ""
+    split: Annotated[str, explained(DataConfig, "split", metavar="COLUMN", group=DATA)] = ""
     on_bad: Annotated[str, explained(DataConfig, "on_bad", metavar="POLICY", group=DATA)] = ""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Which network, over which vocabulary."""
+    """Which network, over which vocabulary, and which weights it begins with."""
 
     model: Annotated[
-        str, Parameter(group=MODEL, metavar="PRESET", help="a size by name, see: regard models (the task's smallest)")
+        str,
+        Parameter(
+            group=MODEL,
+            metavar="PRESET",
+            help="a size by name, see: regard models (that of --init; else the task's smallest)",
+        ),
     ] = ""
     tokenizer: Annotated[
         str,
@@ -53,6 +62,10 @@ class ModelOptions:
     vocabulary: Annotated[
         str, Parameter(group=MODEL, metavar="RUN", help="take the vocabulary of another run, as an ensemble needs")
     ] = ""
+    init: Annotated[str, explained(TrainingConfig, "init", group=MODEL, metavar="RUN")] = ""
+    freeze_trunk: Annotated[bool | None, explained(TrainingConfig, "freeze_trunk", group=MODEL)] = None
+    trunk_rate: Annotated[float | None, explained(TrainingConfig, "trunk_rate", group=MODEL)] = None
+    layer_decay: Annotated[float | None, explained(TrainingConfig, "layer_decay", group=MODEL)] = None
 
 
 @Parameter(name="*")
@@ -65,6 +78,7 @@ class LearningOptions:
     minutes: Annotated[float | None, explained(TrainingConfig, "minutes", group=LEARNING)] = None
     batch_tokens: Annotated[int | None, explained(TrainingConfig, "batch_tokens", group=LEARNING)] = None
     learning_rate: Annotated[float | None, explained(TrainingConfig, "learning_rate", group=LEARNING)] = None
+    class_weights: Annotated[str, explained(TrainingConfig, "class_weights", metavar="HOW", group=LEARNING)] = ""
     seed: Annotated[int | None, explained(RunConfig, "seed", group=LEARNING)] = None
 
 

@@ -192,7 +192,7 @@ def option_of_end(training: TrainingConfig, reason: str) -> str:
 
 def scores_text(scores: Mapping[str, float | None]) -> str:
     """Write scores in a line: loss 2.345, perplexity 10.4, BLEU 23.1. The step beside them is left out."""
-    digits = {"loss": 3, "perplexity": 2, "bits_per_byte": 3}
+    digits = {"loss": 3, "perplexity": 2, "bits_per_byte": 3, "spearman": 3, "r_squared": 3, "mae": 3}
     return ", ".join(
         f"{LABELS.get(name, name)} {decimal(value, digits.get(name, 1))}"
         for name, value in scores.items()
@@ -259,7 +259,7 @@ class TensorBoardView:
                 update = event.update
                 for name in ("loss", "learning_rate", "gradient_norm"):
                     self._add(f"train/{name}", getattr(update, name), update.step)
-                self._add("train/tokens_per_second", update.weight / update.seconds, update.step)
+                self._add("train/per_second", update.weight / update.seconds, update.step)
             case Validated():
                 kind = "average" if event.averaged else "valid"
                 for name, value in {"loss": event.validation.loss, **event.validation.scores}.items():

@@ -16,8 +16,12 @@ def model_card(
     best: Mapping[str, Any],
     average: Mapping[str, Any],
     n_parameters: int,
+    beginning: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none."""
+    """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none.
+
+    beginning: what was taken from another run, if anything.
+    """
     meant = f", which `{name}` means" if prefers_average(average, best) else ""
     lines = [
         f"# {name}",
@@ -30,6 +34,7 @@ def model_card(
         *(f"- {label}: {text}" for label, text in facts),
         *(f"- file: `{file}`" for file in (*config.data.train, *config.data.valid)),
         "",
+        *(["## Beginning", "", *(f"- {label}: {text}" for label, text in beginning), ""] if beginning else []),
         "## Scores on the validation data",
         "",
         *([f"- the average of the last checkpoints{meant}: {_listed(average)}"] if average else []),

@@ -12,15 +12,21 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")  # torch's names for the averages of the gr
 
 
 class Optimizer:
-    """AdamW (Loshchilov & Hutter 2019); weight decay touches matrices only, not biases and norms."""
+    """AdamW (Loshchilov & Hutter 2019); weight decay touches matrices only, not biases and norms.
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+    factors: on the learning rate of parameters by name; any other has 1.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainingConfig, *, factors: Mapping[str, float] | None = None) -> None:
         self.named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-        matrices = [parameter for parameter in self.named.values() if parameter.dim() >= 2]
-        others = [parameter for parameter in self.named.values() if parameter.dim() < 2]
-        groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+        for name, parameter in self.named.items():
+            groups.setdefault(((factors or {}).get(name, 1.0), parameter.dim() >= 2), []).append(parameter)
         self.adam = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
+            [
+                {"params": parameters, "factor": factor, "weight_decay": config.weight_decay if decayed else 0.0}
+                for (factor, decayed), parameters in groups.items()
+            ],
             lr=config.learning_rate,
             betas=(config.beta1, config.beta2),
             eps=config.epsilon,
@@ -36,9 +42,9 @@ class Optimizer:
         return [parameter.grad for parameter in self.named.values() if parameter.grad is not None]
 
     def update(self, rate: float) -> None:
-        """Move the parameters by one step at this learning rate."""
+        """Move the parameters by one step at this learning rate, times their factor."""
         for group in self.adam.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         self.adam.step()
 
     def state(self) -> dict[str, Tensor]:

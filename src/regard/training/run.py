@@ -18,13 +18,16 @@ from regard.errors import ConfigError, DataError, RunError, UsageError
 from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import checkpoints, metrics, names, selection
 from regard.runs.disk import disk_errors, write_atomically
-from regard.runs.folder import RunFolder
+from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
 from regard.tasks.task import Progress
+from regard.training import initial, taking
 from regard.training.events import Event, Noted
 from regard.training.schedules import check_schedule
 from regard.training.session import Session
+from regard.training.taking import Beginning
+from regard.training.trunk import check_trunk
 
 
 def train(
@@ -38,10 +41,12 @@ def train(
 ) -> Iterator[Event]:
     """Train a new run in the folder `path`; with `dry_run` only report what it would be.
 
-    `model` is a network of the caller's own instead of the config's; `vocabulary` a folder with a ready one.
+    `model` is a network of the caller's own instead of the config's; `vocabulary` a folder with a ready one, of which
+    the tokenizers are taken: labels are those of the new data.
     """
     check(config)
     config = with_absolute_paths(config)
+    before = initial.Forerunner.open(config.training.init) if config.training.init else None
     with runtime.denormals_as_zero():
         machine = runtime.prepare(config.runtime)
         config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
@@ -49,13 +54,20 @@ def train(
         task = find_task(config.task)
         if model is None:
             check_model(config.model, task=config.task, origin="model")
-        prepared = task.prepare(config, vocabulary=vocabulary, progress=progress)
+        if before is not None:
+            initial.refuse_other_family(before, config.model)
+            chosen = before.select()  # before the data are read, so that a damaged one is known at once
+        with initial.tokenizers_alone(vocabulary, task=config.task) as ready:
+            prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
             sizes = model_config(config.model, origin="model", **prepared.task.sizes())
             config = dataclasses.replace(config, model=resolved(config.model, sizes))
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)
-        session = Session(run, config, prepared, model.to(machine.device), machine)
+        beginning = (
+            taking.begin(model, before, chosen, task=prepared.task, table=config.model) if before is not None else None
+        )
+        session = Session(run, config, prepared, model.to(machine.device), machine, beginning=beginning)
         if dry_run:
             yield session.report()
             return
@@ -63,7 +75,8 @@ def train(
         with locked(RunFolder.create(path)):
             with disk_errors(run.path, needed=0):
                 prepared.task.save(run.vocabulary)
-            run.write_task({"task": config.task, "files": dict(prepared.hashes)})
+            begun = {} if beginning is None else {"init": beginning.as_json()}
+            run.write_task({"task": config.task, "files": dict(prepared.hashes), **begun})
             # The config comes last: with it the folder is a run.
             write_atomically(run.config_file, to_toml(config).encode())
             yield from session.go()
@@ -86,6 +99,8 @@ def resume(
     for table in ("task", "seed", "data", "tokenizer", "model"):
         if getattr(changed, table) != getattr(config, table):
             raise UsageError(f"A run that has begun keeps its {table}.", "Train a new run with other settings.")
+    if changed.training.init != config.training.init:
+        raise UsageError("A run that has begun keeps its training.init.", "Train a new run with other settings.")
     config = changed
     check(config)
     steps, done = config.training.steps, max(names.find(run), default=0)
@@ -100,7 +115,10 @@ def resume(
         if model is None:
             model = rebuild(run, config)
         prepared.task.initialise(model)
-        session = Session(run, config, prepared, model.to(machine.device), machine)
+        beginning = Beginning.of_run(run)
+        if beginning is not None and not names.find(run):
+            beginning.repeat(model, run)
+        session = Session(run, config, prepared, model.to(machine.device), machine, beginning=beginning)
         if names.find(run):
             checkpoint, notes = selection.newest_good(run)
             for note in notes:
@@ -127,20 +145,25 @@ def check(config: RunConfig) -> None:
     """Refuse what cannot be trained, before anything is read."""
     training = config.training
     check_schedule(training)
+    check_trunk(training)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
 
 
 def with_absolute_paths(config: RunConfig) -> RunConfig:
-    """Write the data's paths so that the run can be resumed from any folder."""
+    """Write the paths so that the run can be resumed from any folder."""
 
     def absolute(file: str) -> str:
         return str(Path(file).absolute()) if file else ""
 
     train, valid = (tuple(map(absolute, files)) for files in (config.data.train, config.data.valid))
-    given = config.tokenizer
+    given, init = config.tokenizer, config.training.init
+    if init:
+        reference = Reference.parse(init)
+        init = str(dataclasses.replace(reference, path=reference.path.absolute()))
     return dataclasses.replace(
         config,
+        training=dataclasses.replace(config.training, init=init),
         data=dataclasses.replace(config.data, train=train, valid=valid),
         tokenizer=dataclasses.replace(given, file=absolute(given.file), vectors=absolute(given.vectors)),
     )

@@ -19,6 +19,7 @@ from regard.runs.folder import RunFolder
 from regard.runs.metrics import Metrics
 from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, Validation
+from regard.training import trunk
 from regard.training.averages import MovingAverage
 from regard.training.card import model_card
 from regard.training.ending import reason_to_end
@@ -27,6 +28,7 @@ from regard.training.loop import Learner, Update, gradients, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import Wish, stop_wishes
 from regard.training.standing import Standing, order_settings
+from regard.training.taking import Beginning
 
 SIGNAL = "stopped by a signal"
 
@@ -35,11 +37,21 @@ class Session:
     """One process's part in a run."""
 
     def __init__(
-        self, run: RunFolder, config: RunConfig, prepared: Prepared, model: nn.Module, machine: runtime.Machine
+        self,
+        run: RunFolder,
+        config: RunConfig,
+        prepared: Prepared,
+        model: nn.Module,
+        machine: runtime.Machine,
+        *,
+        beginning: Beginning | None = None,
     ) -> None:
         self.run = run
         self.config = config
         self.prepared = prepared
+        taken, told = ((), ()) if beginning is None else (beginning.taken, beginning.facts)
+        factors = trunk.treat_apart(model, taken, config.training)
+        self.beginning = (*told, *trunk.facts(model, factors, config.training))  # what there is to tell of it
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
         self.standing = Standing(order=order_settings(config))
         self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
@@ -47,7 +59,7 @@ class Session:
             model=model,
             task=prepared.task,
             examples=prepared.train,
-            optimizer=Optimizer(model, config.training),
+            optimizer=Optimizer(model, config.training, factors=factors),
             average=MovingAverage(model, config.training.ema) if config.training.ema else None,
             config=config.training,
             machine=machine,
@@ -82,7 +94,7 @@ class Session:
             run=self.run.path,
             config=self.config,
             machine=self.learner.machine,
-            facts=(*self.prepared.facts, *self._warnings()),
+            facts=(*self.prepared.facts, *self.beginning, *self._warnings()),
             n_parameters=n_parameters,
             total_steps=self.learner.total,
             seconds_a_step=self._time_a_step(),
@@ -248,6 +260,7 @@ class Session:
             best=self.standing.best,
             average=self.average,
             n_parameters=n_parameters,
+            beginning=self.beginning,
         )
         write_atomically(self.run.card_file, card.encode())
 
@@ -294,4 +307,4 @@ def _record(update: Update) -> dict[str, Any]:
     """What metrics.jsonl keeps of an update."""
     record = dataclasses.asdict(update)
     record.pop("epoch_ended")
-    return {**record, "tokens_per_second": round(update.weight / update.seconds, 1)}
+    return {**record, "per_second": round(update.weight / update.seconds, 1)}

@@ -1,0 +1,129 @@
+"""A run's scores on a test set: of translations, of running text, of labelled examples."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from regard.api.predicting import Prediction
+from regard.config import DataConfig, DecodingConfig
+from regard.data.formats import Pair, read_pairs
+from regard.errors import DataError
+from regard.evaluation.lengths import LengthBucket, scores_by_length
+from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.tasks.classify import Classify
+from regard.tasks.hidden_text import HiddenText
+from regard.tasks.language import Language
+from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.task import Progress
+from regard.tasks.windows import WindowExamples
+
+if TYPE_CHECKING:
+    from regard.api.running import Run
+
+BY_LENGTH = ("bleu", "chrf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Scores on a test set, and what was scored.
+
+    translations, references:  of a translator
+    predictions, gold:         of labelled examples: what a run's `predict` says of each, and what was expected
+    confusion:                 how often each class of `labels` (a row) was taken for which (a column)
+    """
+
+    scores: tuple[Score, ...]
+    count: int  # of what `unit` says
+    unit: str  # sentences, tokens, texts
+    seconds: float
+    translations: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    by_length: tuple[LengthBucket, ...] = ()  # scores by the length of the source, where asked for
+    predictions: tuple[Prediction, ...] = ()
+    gold: tuple[Any, ...] = ()
+    labels: tuple[str, ...] = ()
+    confusion: tuple[tuple[int, ...], ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of the scores should know
+
+
+def evaluate_translation(
+    run: "Run",
+    files: Sequence[str],
+    data: DataConfig,
+    *,
+    decoding: DecodingConfig | None,
+    tokenize: str,
+    lowercase: bool,
+    by_length: bool,
+    progress: Progress,
+) -> Evaluation:
+    """Translate a test set: BLEU, chrF and TER, and the perplexity of the references."""
+    pairs = read_test_set(files, source=data.source, target=data.target)
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    began = time.perf_counter()
+    translations = run.translate(sources, decoding=decoding, progress=partial(progress, "translating"))
+    outputs = [one.text for one in translations]
+    seconds = time.perf_counter() - began
+    scores = score_translations(outputs, references, tokenize=tokenize, lowercase=lowercase)
+    buckets = (
+        scores_by_length(sources, outputs, references, metrics=BY_LENGTH, tokenize=tokenize, lowercase=lowercase)
+        if by_length
+        else ()
+    )
+    loss, n_pairs = run.translation_task.mean_loss(run.model, sources, references)
+    n_long = len(pairs) - n_pairs
+    notes = [f"The perplexity is without {n_long:,} pairs that are longer than the model's positions."]
+    return Evaluation(
+        scores=(*scores, perplexity(loss)) if n_pairs else tuple(scores),
+        by_length=tuple(buckets),
+        notes=tuple(notes) if n_long else (),
+        count=len(pairs),
+        unit="sentences",
+        translations=tuple(outputs),
+        references=tuple(references),
+        seconds=seconds,
+    )
+
+
+def evaluate_text(run: "Run", files: Sequence[str], data: DataConfig, *, progress: Progress) -> Evaluation:
+    """Let a model read running text: its loss and perplexity, bits per byte, or how much of what is hidden it guesses."""
+    task: Language | HiddenText = run.task
+    text: Any = task.read(files, data, progress=progress)
+    began = time.perf_counter()
+    scores = task.scores(run.model, text, progress=partial(progress, "reading"))
+    seconds = time.perf_counter() - began
+    count = text.n_predicted if isinstance(text, WindowExamples) else text.n_tokens
+    return Evaluation(scores=tuple(scores), count=count, unit="tokens", seconds=seconds, notes=task.notes(text))
+
+
+def evaluate_labels(run: "Run", files: Sequence[str], data: DataConfig, *, part: str, progress: Progress) -> Evaluation:
+    """Let a model label examples: accuracy and F1, or correlation and error; and which class was taken for which."""
+    task: SequenceTask = run.task
+    examples = task.read(files, data, part=part, progress=progress)
+    began = time.perf_counter()
+    outputs = task.outputs(run.model, examples, progress=partial(progress, "reading"))
+    seconds = time.perf_counter() - began
+    matrix = task.confusion(examples, outputs).tolist() if isinstance(task, Classify) else []
+    return Evaluation(
+        scores=tuple(task.scores_of(examples, outputs)),
+        count=len(examples),
+        unit=task.unit if task.tokenizer is not None else "sequences",
+        seconds=seconds,
+        predictions=tuple(task.answers(examples, outputs)),
+        gold=tuple(task.expected(examples)),
+        labels=task.table.labels,
+        confusion=tuple(map(tuple, matrix)),
+        notes=task.notes(examples),
+    )
+
+
+def read_test_set(files: Sequence[str], *, source: str = "", target: str = "") -> list[Pair]:
+    """Read pairs to score on. Nothing is skipped: a score on less than the whole set is another score."""
+    pairs = []
+    for pair in read_pairs(files, source=source, target=target):
+        if not isinstance(pair, Pair):
+            raise DataError(f"{pair.file}:{pair.line}: {pair.reason}.", "Mend the test set: every line of it counts.")
+        pairs.append(pair)
+    return pairs

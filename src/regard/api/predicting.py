@@ -1,0 +1,62 @@
+"""What a run says of texts: their classes, tags or numbers, or what was hidden in them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import UsageError
+from regard.tasks.classify import Classified, Classify
+from regard.tasks.denoise import Denoise
+from regard.tasks.filling import Filled
+from regard.tasks.mask import Mask
+from regard.tasks.regress import Measured, Regress
+from regard.tasks.tag import Tag, TaggedText
+
+if TYPE_CHECKING:
+    from regard.api.running import Run
+
+Prediction = Classified | TaggedText | Measured | Filled
+
+
+def predict(
+    run: "Run",
+    inputs: Any,
+    *,
+    seconds: Sequence[str],
+    top: int,
+    progress: Callable[[int], None] | None,
+) -> Sequence[Prediction]:
+    """See `Run.predict`."""
+    check_predicts(run)
+    task, model = run.task, run.model
+    check_list(inputs)
+    seconds = seconds if any(seconds) else ()
+    if seconds and not isinstance(task, Classify | Regress):
+        raise UsageError(
+            f"A second text is for runs of the tasks classify and regress, and {run.reference} is one of {task.name}.",
+            "Leave it out.",
+        )
+    match task:
+        case Classify() | Regress():
+            return task.predict(model, inputs, seconds, progress=progress)
+        case Tag():
+            return task.predict(model, inputs, progress=progress)
+        case Mask():
+            return task.fill(model, inputs, top=top, progress=progress)
+        case Denoise():
+            return task.fill(model, inputs, progress=progress)
+    raise AssertionError(task.name)
+
+
+def check_predicts(run: "Run") -> None:
+    """Refuse a run of a task that has another command."""
+    if not isinstance(run.task, Classify | Regress | Tag | Mask | Denoise):
+        raise UsageError(
+            f"{run.reference} was trained for the task '{run.task.name}': it has nothing to predict.",
+            f"Use it with: regard {run.task.verb} {run.reference}",
+        )
+
+
+def check_list(texts: Any) -> None:
+    """Refuse one text where a list of them is expected: its characters would be taken for texts."""
+    if isinstance(texts, str):
+        raise UsageError("A list of texts was expected, one text came.", "Write it in brackets: [text].")

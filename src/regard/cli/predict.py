@@ -1,0 +1,182 @@
+"""`regard predict`: labels, tags and numbers of texts, and what was hidden in them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from regard.cli.loading import load_runs
+from regard.cli.options import JsonFlag, explained
+from regard.cli.outputs import refuse_output, write_output
+from regard.cli.prediction_view import as_json, as_lines
+from regard.cli.terminal import Waiting, note, print_lines
+from regard.cli.translate import chunks, listed
+from regard.config import DataConfig
+from regard.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from regard.api import Prediction, Run
+
+
+def predict(
+    run: Annotated[str, Parameter(help="a run: runs/mine, runs/mine@best, runs/mine@400")],
+    /,
+    *inputs: Annotated[str, Parameter(name="INPUT", help="texts; without them standard input, line by line")],
+    data: Annotated[
+        str,
+        Parameter(
+            metavar="FILE",
+            help="a table (CSV, TSV, JSONL), which gets new columns; columns of words; an NPZ of vectors",
+        ),
+    ] = "",
+    text: Annotated[str, explained(DataConfig, "text", metavar="COLUMN")] = "",
+    second: Annotated[
+        str, Parameter(metavar="TEXT", help="the second text of a pair; with --data, the column that holds it")
+    ] = "",
+    top: Annotated[
+        int | None,
+        Parameter(metavar="N", help="the N likeliest classes, or guesses for each blank, with probabilities"),
+    ] = None,
+    output: Annotated[str, Parameter(metavar="FILE", help="write there instead of to standard output")] = "",
+    json: JsonFlag = False,
+) -> None:
+    """Say what texts are: their class with its probability, a tag for each word, a number; or fill in their blanks.
+
+    A run of classify writes a line for each that comes in: the class, a tab, its probability. One of regress writes the
+    number; one of tag the words of each line, which white space parts, each with its tag on a line of its own, and a blank
+    line behind them. Where a run was trained on two texts, the second is --second, or stands behind a tab.
+
+    A run of mask or denoise fills each [MASK]: regard predict RUN "The [MASK] barks."
+
+    With --data the file comes out again as it is, with the columns `prediction` and `probability`; words in columns with
+    the tag as the last. --json writes an object a line, with all probabilities.
+    """
+    check_options(inputs, data=data, text=text, top=top, output=output)
+    tell_files(inputs, data=True)
+    [loaded] = load_runs([run])
+    check_task(loaded, data=data, top=top)
+    done: list[str] = []
+    sink = done.extend if output else print_lines
+    with Waiting("predicting", unit="rows" if data else "lines", total=len(inputs) or None) as waiting:
+        if data:
+            from regard.cli.predict_data import predict_file
+
+            found = predict_file(loaded, data, text=text, second=second, top=top or 0, json=json, progress=waiting)
+        else:
+            found = predict_lines(loaded, inputs, second=second, top=top or 0, json=json, progress=waiting)
+        for lines in found:
+            waiting.hide()
+            sink(lines)
+    if output:
+        write_output(output, done)
+
+
+def predict_lines(
+    loaded: "Run", inputs: Sequence[str], *, second: str, top: int, json: bool, progress: Waiting
+) -> Iterator[list[str]]:
+    """Yield what is written of the inputs, or of the lines of standard input, some at a time."""
+    done = 0
+    long: list[int] = []
+    for lines in chunks(inputs):
+        pairs = [(line, second) for line in lines] if inputs else list(two_columns(loaded, lines, second, done))
+        written = [
+            number for number, (text, _) in enumerate(pairs) if text.strip()
+        ]  # of nothing there is nothing to say
+        found = loaded.predict(
+            [pairs[number][0] for number in written],
+            seconds=[pairs[number][1] for number in written],
+            top=max(1, top),
+            progress=lambda now, before=done: progress(before + now),  # type: ignore[misc]
+        )
+        answers = dict(zip(written, found, strict=True))
+        long += [done + number + 1 for number, one in answers.items() if is_long(one)]
+        yield [
+            line
+            for number, pair in enumerate(pairs)
+            for line in (
+                [json_line(done + number + 1, pair, answers.get(number), top=top)]
+                if json
+                else as_lines(answers[number], top=top)
+                if number in answers
+                else [""]
+            )
+        ]
+        done += len(lines)
+    tell_long(loaded, long)
+
+
+def two_columns(loaded: "Run", lines: Sequence[str], second: str, before: int) -> Iterator[tuple[str, str]]:
+    """Yield the text of each line of standard input and its second text; `before` so many lines came before these."""
+    for number, line in enumerate(lines, start=before + 1):
+        if second or loaded.config.task not in ("classify", "regress"):
+            yield line, second
+            continue
+        text, *others = line.split("\t")
+        if len(others) > 1:
+            raise DataError(
+                f"standard input, line {number}: a text, or two with a tab between them, were expected, and "
+                f"{len(others) + 1} columns came.",
+                "Give a table as a file: --data FILE.tsv",
+            )
+        yield text, others[0] if others else ""
+
+
+def json_line(number: int, pair: tuple[str, str], found: "Prediction | None", *, top: int) -> str:
+    """Write what is known of a text as a line of JSON."""
+    from regard.runs import disk
+
+    facts: dict[str, Any] = {"line": number, "text": pair[0]}
+    facts |= {"second": pair[1]} if pair[1] else {}
+    return disk.as_json({**facts, **(as_json(found, top=top) if found is not None else {})}).decode()
+
+
+def is_long(found: "Prediction") -> bool:
+    """Whether a text was longer than the model reads at once."""
+    return bool(getattr(found, "cut", False)) or getattr(found, "n_parts", 1) > 1
+
+
+def tell_long(loaded: "Run", lines: Sequence[int]) -> None:
+    """Say which texts were longer than the model reads, if there are such."""
+    if lines:
+        fate = "read in parts" if loaded.config.task == "tag" else "cut at the end"
+        note(f"longer than the model reads, and {fate}: {listed(lines)}")
+
+
+def tell_files(inputs: Sequence[str], *, data: bool = False) -> None:
+    """Hint at texts that are names of files: perhaps their content was meant."""
+    for text in inputs:
+        if os.path.isfile(text):  # noqa: PTH113 (a Path would refuse a text that is too long for a name)
+            table = f"--data {text} for a table, " if data else ""
+            note(
+                f"'{text}' is taken as a text, and there is a file of that name. Its content: {table}< {text} for lines"
+            )
+
+
+def check_options(inputs: Sequence[str], *, data: str, text: str, top: int | None, output: str) -> None:
+    """Refuse options that do not go together, before anything is loaded."""
+    if data and inputs:
+        raise UsageError("Texts come from --data or from the command line, not from both.", "Leave one of them out.")
+    if text and not data:
+        raise UsageError("--text names a column, and no table is given.", "Give one with --data, or leave --text out.")
+    if top is not None and top < 1:
+        raise UsageError(f"--top is at least 1, not {top}.", "Give --top a larger number.")
+    if output:
+        refuse_output(output, [data] if data else [], role="the file that is read")
+
+
+def check_task(loaded: "Run", *, data: str, top: int | None) -> None:
+    """Refuse a run that predicts nothing, and options that its task does not have."""
+    from regard.api.predicting import check_predicts
+
+    check_predicts(loaded)
+    task, name = loaded.config.task, loaded.reference
+    if top is not None and task not in ("classify", "mask"):
+        raise UsageError(f"--top is for runs of classify and mask, and {name} is one of {task}.", "Leave --top out.")
+    if data and task in ("mask", "denoise"):
+        raise UsageError(
+            f"--data is for tables and columns, and {name} fills the blanks of lines.",
+            f"Give the lines on standard input: regard predict {name} < {data}",
+        )
+    if not data and getattr(loaded.task, "tokenizer", None) is None:
+        raise UsageError(f"{name} was trained on vectors: it reads no text.", "Give a file of vectors: --data FILE.npz")

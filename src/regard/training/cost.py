@@ -1,0 +1,213 @@
+"""What a training step costs: arithmetic, and memory for the backward pass. Counted, not computed.
+
+The model stands on torch's device `meta`, where tensors have a shape and no content, and reads a batch of made-up sequences:
+so a network of any size is counted in seconds and takes no memory. One or two sequences are counted; a larger batch costs
+in proportion.
+
+FLOPs    of matrix products, a multiply-add being two: projections, feed-forward, attention's scores and weighted sums (of
+         all pairs, masked or not), the output layer. The forward pass is counted by torch; the backward pass has two
+         products of the same size for each of it. What is not a product (look-ups, norms, Adam) is left out.
+memory   every tensor that autograd keeps from the forward pass for the backward pass, once, without the weights. Of
+         recurrent layers the steps are counted; torch's kernel for an LSTM on a CPU keeps about twice as much.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.overrides import TorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from regard.config import CorruptionConfig, TrainingConfig
+from regard.models.presets import ModelConfig, build_model
+from regard.parts.attention import SHORT
+from regard.parts.losses import output_cross_entropy
+from regard.parts.taps import listening
+from regard.tasks.token_loss import token_loss
+
+PASSES = 3  # a product forwards, and two backwards: the gradients of both its factors
+PAIRS = ("translate", "denoise")  # the tasks that learn one sequence from another
+META = torch.device("meta")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a step reads: so many sequences of one length; of pairs, the target's mean length beside it (else 0)."""
+
+    n_sequences: float
+    length: int
+    target_length: float = 0.0
+
+
+def shapes(config: ModelConfig) -> nn.Module:
+    """Build a network without content, ready to be counted."""
+    with META:
+        return build_model(config).train()
+
+
+def training_flops(model: nn.Module, task: str, load: Load) -> float:
+    """Return the FLOPs of one training step; every sequence costs the same."""
+
+    def count(target_length: int) -> int:
+        with _counting(model, _Shapes()), FlopCounterMode(display=False) as counter:
+            made_up_loss(model, task, n_sequences=1, length=load.length, target_length=target_length)
+        return int(counter.get_total_flops())
+
+    model.eval().requires_grad_(False)  # dropout is no product, and the loss shall not begin with the backward pass
+    try:
+        return PASSES * load.n_sequences * _between(count, load.target_length)
+    finally:
+        model.train().requires_grad_(True)
+
+
+def kept_bytes(model: nn.Module, task: str, load: Load, *, on_cpu: bool, precision: str) -> float:
+    """Return the bytes that autograd keeps for the backward pass of a step.
+
+    on_cpu: whether attention takes the formula for short sequences, as on a CPU, and not always the fused kernel.
+    """
+
+    def count(n_sequences: int, target_length: int) -> int:
+        kept = Kept(model)
+        mode = _Shapes(formula_up_to=SHORT if on_cpu else 0, halved=precision == "bf16")
+        with _counting(model, mode), kept.hooks():
+            made_up_loss(model, task, n_sequences=n_sequences, length=load.length, target_length=target_length)
+        return kept.n_bytes
+
+    def extended(target_length: int) -> float:
+        """From one and two sequences to all: something is there once for any, as the gradient of the output layer."""
+        one, two = count(1, target_length), count(2, target_length)
+        return one + (load.n_sequences - 1) * (two - one)
+
+    return _between(extended, load.target_length)
+
+
+def _between(count: Callable[[int], float], target_length: float) -> float:
+    """What a mean length costs that lies between two whole ones."""
+    shorter = math.floor(target_length)
+    share = target_length - shorter
+    return count(shorter) if not share else (1 - share) * count(shorter) + share * count(shorter + 1)
+
+
+def made_up_loss(
+    model: Any, task: str, *, n_sequences: int, length: int, target_length: int = 0, device: torch.device = META
+) -> Tensor:
+    """Return the loss of a batch of random sequences, none of them padded, by the way that the task goes."""
+    config = model.config
+    lengths = torch.full((n_sequences,), length, device=device)
+
+    def ids(vocab_size: int, length: int) -> Tensor:
+        return torch.randint(vocab_size, (n_sequences, length), device=device)
+
+    smoothing = TrainingConfig().label_smoothing
+    if task in PAIRS:
+        target = ids(config.target_vocab, target_length)
+        inputs = ids(config.source_vocab, length), lengths, target
+        return token_loss(model, inputs, target, None, smoothing=smoothing)[0]
+    if task == "language":
+        text = ids(config.vocab, length)
+        return token_loss(model, (text,), text, None, smoothing=0.0)[0]
+    if config.n_features:
+        sequences = torch.rand(n_sequences, length, config.n_features, device=device)
+    else:
+        sequences = ids(config.vocab, length)
+    if task == "mask":
+        n_hidden = max(1, round(CorruptionConfig().rate * n_sequences * length))
+        hidden = torch.arange(n_hidden, device=device)
+        states = model.head.transform(model.encode(sequences, lengths).flatten(0, 1)[hidden])
+        return output_cross_entropy(
+            states, model.head.output.weight, model.head.output.bias, sequences.flatten()[hidden]
+        )
+    outputs = model(sequences, lengths).flatten(0, -2)  # a row an example, or a row a token
+    return F.cross_entropy(outputs.float(), torch.zeros(len(outputs), dtype=torch.int64, device=device))
+
+
+class Kept:
+    """What autograd keeps for the backward pass inside `hooks`, each block of memory once, without the model's own."""
+
+    def __init__(self, model: nn.Module) -> None:
+        own = (*model.parameters(), *model.buffers())
+        self._own = {tensor.untyped_storage()._cdata for tensor in own}
+        self._storages: dict[int, torch.UntypedStorage] = {}  # held, so that no other takes the place of one
+
+    def hooks(self) -> saved_tensors_hooks:
+        """The block in which is counted."""
+        return saved_tensors_hooks(self._keep, lambda tensor: tensor)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(storage.nbytes() for storage in self._storages.values())
+
+    def _keep(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._own:
+            self._storages[storage._cdata] = storage
+        return tensor
+
+
+@contextmanager
+def _counting(model: nn.Module, mode: "_Shapes") -> Iterator[None]:
+    """Let a model run on shapes alone inside the block.
+
+    Recurrent layers go step by step, as for somebody who listens to the state of their cells: torch's kernels want to know
+    each row's length. The products are the same.
+    """
+    with listening(model, "*.state", lambda name, tensor: None), mode:
+        yield
+
+
+_QUESTIONS: Mapping[Any, Any] = {Tensor.__int__: 0, Tensor.__bool__: False, Tensor.item: 0}
+_PRODUCTS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, torch.baddbmm}
+_IN_FULL = {F.layer_norm, F.softmax, torch.softmax, Tensor.softmax}
+
+
+class _Shapes(TorchFunctionMode):
+    """Does what a tensor without content, or without a real device, cannot do by itself.
+
+    formula_up_to:  attention to so many keys is computed by the formula, to more by the fused kernel; None for always
+    halved:         whether matrix products read bf16, as they do inside torch.autocast, which knows no `meta`
+    """
+
+    def __init__(self, *, formula_up_to: int | None = None, halved: bool = False) -> None:
+        super().__init__()
+        self.formula_up_to = formula_up_to
+        self.halved = halved
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if (
+            func in _QUESTIONS
+        ):  # such as: is a position too large for the table? Nobody knows, and nothing depends on it
+            return _QUESTIONS[func]
+        if self.halved and (func in _PRODUCTS or func is F.scaled_dot_product_attention):
+            args, kwargs = _cast(args, kwargs, torch.bfloat16)
+        elif self.halved and func in _IN_FULL:
+            args, kwargs = _cast(args, kwargs, torch.float32)
+        if func is F.scaled_dot_product_attention:
+            return self._attend(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, *, scale: float, attn_mask: Any = None, is_causal: bool = False
+    ) -> Tensor:
+        # The kernel has no gradient for a bias that is learnt.
+        learnt = attn_mask is not None and attn_mask.requires_grad
+        if learnt or self.formula_up_to is None or key.shape[-2] <= self.formula_up_to:
+            # Adding a mask keeps nothing, and is no product.
+            return (query @ key.transpose(-2, -1) * scale).softmax(-1) @ value
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        heads: Tensor = kernel(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+        return heads
+
+
+def _cast(args: Any, kwargs: Mapping[str, Any], precision: torch.dtype) -> tuple[list[Any], dict[str, Any]]:
+    def cast(value: Any) -> Any:
+        is_number = isinstance(value, Tensor) and value.is_floating_point()
+        return value.to(precision) if is_number else value
+
+    return [cast(value) for value in args], {name: cast(value) for name, value in kwargs.items()}

@@ -1,0 +1,158 @@
+"""A few real training steps of a planned model on this machine, to see what share of the peak it reaches. Seconds at most.
+
+The batch is as large a part of the planned one as a second or two are expected to be enough for, down to one sequence, which
+is cut if need be. What a step costs whatever its batch (gradients to be made and added, weights to be fetched) would count
+for too much in a small one: a tiny batch is timed beside it, and the optimizer's update by itself.
+"""
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from regard import runtime
+from regard.config import RuntimeConfig, TrainingConfig
+from regard.errors import UsageError
+from regard.models.presets import build_model
+from regard.parts.dropout import seeded
+from regard.training.cost import Load, made_up_loss, shapes, training_flops
+from regard.training.devices import THIS, Devices, this_machine
+from regard.training.optimizer import Optimizer
+from regard.training.plan import Plan, needed_memory
+
+BATCH_SECONDS = 1.5  # that the gradients of a batch should take
+TINY = 4  # tokens in the sequence beside it
+LIMIT = 6.0  # seconds after which no further round begins
+ROUNDS = 3
+ROOM = 0.8  # the share of the free memory that may be taken
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What was timed on this machine: the gradients of a batch, those of a tiny one, and an update; the fastest of each.
+
+    load:   the batch, a part of the planned one
+    flops:  of its gradients, the forward pass included
+    """
+
+    devices: Devices
+    load: Load
+    flops: float
+    gradient_seconds: float
+    tiny_flops: float
+    tiny_seconds: float
+    update_seconds: float
+
+    def seconds_a_step(self, plan: Plan) -> float:
+        """How long a step of the plan takes here: the line through the two batches, and an update."""
+        more_flops, more_seconds = self.flops - self.tiny_flops, self.gradient_seconds - self.tiny_seconds
+        if more_flops <= 0 or more_seconds <= 0:  # as good as one batch, or a machine that was disturbed
+            more_flops, more_seconds = self.flops, self.gradient_seconds
+        beyond = (plan.flops_a_step - self.flops) * more_seconds / more_flops
+        return self.gradient_seconds + beyond + self.update_seconds
+
+    def seconds(self, plan: Plan) -> float:
+        """How long the whole plan takes here."""
+        return plan.steps * self.seconds_a_step(plan)
+
+    def flops_a_second(self, plan: Plan) -> float:
+        """What the machine reaches in a step of the plan."""
+        return plan.flops_a_step / self.seconds_a_step(plan)
+
+    def utilisation(self, plan: Plan) -> float:
+        """The share of the measured peak that this is."""
+        return self.flops_a_second(plan) / self.devices.peak
+
+
+def measure(plan: Plan) -> Measurement:
+    """Time a training step of the planned model on this machine, whatever devices the plan is for."""
+    devices = plan.devices if plan.devices.name == THIS else this_machine()
+    machine = runtime.prepare(RuntimeConfig(precision=devices.precision))
+    network = shapes(plan.config)
+    load = _part(plan, network, seconds=BATCH_SECONDS, peak=devices.peak)
+    tiny = Load(n_sequences=1, length=min(TINY, load.length), target_length=min(TINY, load.target_length))
+    _refuse_too_large(plan, needed_memory(network, plan.task, load, devices).total, machine.device)
+    with runtime.denormals_as_zero():
+        gradient_seconds, tiny_seconds, update_seconds = _time(plan, load, tiny, machine)
+    return Measurement(
+        devices=devices,
+        load=load,
+        flops=training_flops(network, plan.task, load),
+        gradient_seconds=gradient_seconds,
+        tiny_flops=training_flops(network, plan.task, tiny),
+        tiny_seconds=tiny_seconds,
+        update_seconds=update_seconds,
+    )
+
+
+def _part(plan: Plan, network: nn.Module, *, seconds: float, peak: float) -> Load:
+    """Choose a part of the planned batch that should take so long: fewer sequences, or one that is cut."""
+    enough = seconds * peak * plan.utilisation
+    length, target_length = plan.load.length, round(plan.load.target_length)
+    while True:
+        one = Load(n_sequences=1, length=length, target_length=target_length)
+        flops = training_flops(network, plan.task, one)
+        if flops <= enough or length == 1:
+            return replace(one, n_sequences=max(1, min(round(plan.load.n_sequences), int(enough / flops))))
+        length, target_length = length // 2, -(-target_length // 2)  # of no target stays none, of one token one
+
+
+def _time(plan: Plan, load: Load, tiny: Load, machine: runtime.Machine) -> tuple[float, float, float]:
+    """Return the seconds of the gradients of both batches and of an update: the fastest, but for the first round."""
+    model = build_model(plan.config).to(machine.device).train()
+    optimizer = Optimizer(model, TrainingConfig())
+    began = time.perf_counter()
+    rounds: list[tuple[float, float, float]] = []
+    while not rounds or (len(rounds) <= ROUNDS and time.perf_counter() - began < LIMIT):
+        own, small = (_gradient_seconds(model, optimizer, plan.task, one, machine) for one in (load, tiny))
+        start = time.perf_counter()
+        optimizer.update(0.0)  # which costs the same, and keeps the weights
+        _wait(machine.device)
+        rounds.append((own, small, time.perf_counter() - start))
+    own, small, update = (min(column) for column in zip(*(rounds[1:] or rounds), strict=True))
+    return own, small, update
+
+
+def _gradient_seconds(model: nn.Module, optimizer: Optimizer, task: str, load: Load, machine: runtime.Machine) -> float:
+    start = time.perf_counter()
+    optimizer.zero()
+    with seeded(0, machine.device), machine.autocast():
+        loss = made_up_loss(
+            model,
+            task,
+            n_sequences=int(load.n_sequences),
+            length=load.length,
+            target_length=int(load.target_length),
+            device=machine.device,
+        )
+    loss.backward()
+    _wait(machine.device)
+    return time.perf_counter() - start
+
+
+def _wait(device: torch.device) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize()
+
+
+def _refuse_too_large(plan: Plan, needed: int, device: torch.device) -> None:
+    free = free_memory() if device.type == "cpu" else None
+    if free is not None and needed > ROOM * free:
+        raise UsageError(
+            f"A step of {plan.model} needs at least {needed / 1e9:.2g} GB, and this machine has {free / 1e9:.2g} GB free.",
+            "Measure a smaller model, or leave the measurement out.",
+        )
+
+
+def free_memory() -> int | None:
+    """Return the bytes that new memory can be had of without swapping; None where nobody says."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None

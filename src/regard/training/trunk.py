@@ -1,0 +1,84 @@
+"""Weights that were taken from another run learn apart from new ones: not at all, more slowly, or by their layer.
+
+Layers decide because the lower ones hold what any text needs, the upper ones what the old task asked for: the rate falls
+from the top downwards (Howard & Ruder 2018, 3.2; Clark et al. 2020, appendix B).
+"""
+
+from collections.abc import Collection
+
+from torch import nn
+
+from regard.config import TrainingConfig
+from regard.errors import ConfigError
+
+# What lies below all layers: of tokens and of positions. By its first word, of which stack; else of all.
+_BELOW = ("embedding", "relative_bias")
+_STACKS = {"source": "encoder", "encoder": "encoder", "target": "decoder", "decoder": "decoder"}
+
+
+def check_trunk(training: TrainingConfig) -> None:
+    """Refuse settings about taken weights where none are taken, and such as contradict each other."""
+    rates = {"trunk_rate": training.trunk_rate, "layer_decay": training.layer_decay}
+    slowed = [name for name, rate in rates.items() if rate != 1]
+    given = ["freeze_trunk", *slowed] if training.freeze_trunk else slowed
+    if given and not training.init:
+        raise ConfigError(
+            f"training.{given[0]} is about weights of another run, and nothing was taken from any.",
+            f"Name the run to begin with: --init RUN. Or leave training.{given[0]} out.",
+        )
+    if training.freeze_trunk and slowed:
+        raise ConfigError(
+            f"training.freeze_trunk keeps the taken weights as they are, and training.{slowed[0]} lets them learn.",
+            "Give one of the two.",
+        )
+
+
+def treat_apart(model: nn.Module, taken: Collection[str], training: TrainingConfig) -> dict[str, float]:
+    """Freeze the taken parameters, if so wished; return the factor on the learning rate of each. Any other has none."""
+    heights = layers_above(model)
+    named = dict(model.named_parameters())
+    factors = {name: training.trunk_rate * training.layer_decay ** heights[name] for name in named if name in taken}
+    if training.freeze_trunk:
+        for name in factors:
+            named[name].requires_grad_(False)
+    if factors and not any(parameter.requires_grad and factors.get(name, 1.0) for name, parameter in named.items()):
+        raise ConfigError(
+            "Every weight of the model was taken from the other run and is kept as it is: nothing is left to learn.",
+            "Leave training.freeze_trunk out, or give training.trunk_rate a number above 0.",
+        )
+    return factors
+
+
+def layers_above(model: nn.Module) -> dict[str, int]:
+    """Count for each parameter the layers between it and the top of its own stack; embeddings lie below all layers.
+
+    What belongs to no stack, such as the norm behind it or a head, has none above it.
+    """
+    stacks: dict[str, int] = {}
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in stacks):
+            stacks[path] = len(module)
+    return {name: _layers_above(name, stacks) for name, _ in model.named_parameters()}
+
+
+def _layers_above(name: str, stacks: dict[str, int]) -> int:
+    for path, n_layers in stacks.items():
+        if name.startswith(f"{path}."):
+            return n_layers - 1 - int(name.removeprefix(f"{path}.").split(".")[0])
+    part = name.split(".")[0]
+    if not part.endswith(_BELOW):
+        return 0
+    stack = _STACKS.get(part.split("_")[0], "")
+    return max((n_layers for path, n_layers in stacks.items() if path.startswith(stack)), default=0)
+
+
+def facts(model: nn.Module, factors: dict[str, float], training: TrainingConfig) -> tuple[tuple[str, str], ...]:
+    """What a report says of how the taken weights learn; nothing where they learn like all others."""
+    if training.freeze_trunk:
+        n_frozen = sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
+        return (("trunk", f"frozen: {n_frozen:,} parameters stay as they are"),)
+    lowest, highest = min(factors.values(), default=1.0), max(factors.values(), default=1.0)
+    if lowest == highest == 1:
+        return ()
+    spread = f"{highest:.4g}" if lowest == highest else f"{highest:.4g} at the top to {lowest:.4g} at the bottom"
+    return (("trunk", f"learning rate × {spread}"),)

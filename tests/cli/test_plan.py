@@ -1,0 +1,200 @@
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from regard.training import devices, measured_step
+from regard.training.devices import Devices
+
+TINY = ("--set", "model.d_model=16", "--set", "model.d_ff=32", "--set", "model.n_heads=2")
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "PEAK_SECONDS", 0.0)
+    monkeypatch.setattr(devices, "_WIDTHS", {"cpu": 64})
+    monkeypatch.setattr(measured_step, "BATCH_SECONDS", 0.001)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = "import sys; from regard.cli.main import main; main(['plan', '--help']); print('torch' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("Usage: regard plan MODEL")
+    assert ended.stdout.endswith("False\n")
+
+
+def test_the_papers_base_model(command: Any) -> None:
+    outcome = command("plan", "transformer-base", "--paper")
+    assert outcome.code == 0
+    assert outcome.lines == [
+        "model       transformer-base for translate, vocabulary of 37,000 tokens",
+        "parameters  63,082,496: source embedding 18,944,000, encoder 18,914,304, decoder 25,224,192",
+        "a step      25,000 source and 25,000 target tokens, in sentences of 30",
+        "arithmetic  9.53e12 FLOPs a step, 9.53e17 in 100,000 steps",
+        "devices     8 P100, 9.5 TFLOP/s each in fp32 (Vaswani et al. 2017, footnote 5)",
+        "time        9 h 57 min, 0.36 s a step, at 35% of the peak",
+        "",
+        "memory of each device          share",
+        "weights                252 MB     8%",
+        "gradients              252 MB     8%",
+        "optimizer              505 MB    16%",
+        "activations            2.1 GB    67%",
+        "total                  3.1 GB   100%",
+        "",
+        "the paper  Vaswani et al. 2017, which does not say how long sentences are: 30 tokens are our assumption",
+        "its time   12 h (section 5.2); ours is 0.83 of it",
+        "its FLOPs  3.3e18 (table 2), which is 12 h × 8 devices × 9.5 TFLOP/s = 3.28e18:",
+        "           all that the devices could do in that time; the arithmetic is 29% of it",
+    ]
+
+
+def test_the_papers_big_model_for_programs(command: Any) -> None:
+    found = json.loads(command("plan", "transformer-big", "--paper", "--json").out)
+    assert (found["parameters"], found["flops"]) == (214_245_376, 9_681_960_960_000_000_000)
+    assert found["paper"] == {
+        "seconds": 3.5 * 86400,
+        "ratio": pytest.approx(1.2036, abs=1e-4),
+        "device_flops": 2.3e19,
+    }
+    assert found["memory"]["total"] == sum(found["memory"][kind] for kind in found["memory"] if kind != "total")
+    assert "measured" not in found
+
+
+def test_our_assumptions_about_the_paper_can_be_changed(command: Any) -> None:
+    found = json.loads(
+        command("plan", "transformer-base", "--paper", "--length", 25, "--utilisation", 0.29, "--json").out
+    )
+    assert (found["length"], found["utilisation"]) == (25, 0.29)
+    assert found["paper"]["ratio"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_text_model_on_this_machine(command: Any) -> None:
+    outcome = command("plan", "gpt-nano", "--vocab-size", 65)
+    assert outcome.code == 0
+    facts = {line[:12].strip(): line[12:] for line in outcome.lines[:6]}
+    assert facts["model"] == "gpt-nano for language, vocabulary of 65 tokens"
+    assert facts["a step"] == "4,096 tokens, in sequences of 64"
+    assert facts["arithmetic"].endswith(" in 10,000 steps")
+    assert facts["devices"].startswith("this machine, ")
+    assert facts["devices"].endswith(" in fp32 (measured on cpu, 1 thread)")
+    assert outcome.lines[7].split() == ["memory", "share"]
+
+
+def test_both_sides_of_pairs(command: Any) -> None:
+    outcome = command(
+        "plan", "transformer-tiny", *TINY, "--source-tokens", 300, "--target-tokens", 400, "--length", 3,
+        "--devices", "v100",
+    )  # fmt: skip
+    assert "a step      300 source and 400 target tokens, in sentences of 3 and 4" in outcome.lines
+    assert "devices     V100, 15.7 TFLOP/s in fp32 (NVIDIA's data sheet, SXM2)" in outcome.lines
+
+
+def test_fields_task_and_device_of_ones_own(command: Any) -> None:
+    sets = ("--set", "model.d_ff=256", "--set", "model.pooling=mean")
+    outcome = command(
+        "plan", "bert-tiny", "--task", "tag", *sets, "--tokens", 64, "--length", 8, "--devices", "2xAbacus",
+        "--peak", 0.001, "--steps", 3, "--json",
+    )  # fmt: skip
+    found = json.loads(outcome.out)
+    assert (found["task"], found["steps"], found["tokens"], found["length"]) == ("tag", 3, [64], 8)
+    assert (found["config"]["d_ff"], found["config"]["pooling"]) == (256, "mean")
+    assert found["devices"]["peak"] == 1e9
+    assert found["seconds"] == pytest.approx(found["flops"] / (2 * 1e9 * 0.35))
+
+
+def test_vectors_have_no_vocabulary(command: Any) -> None:
+    few = ("--tokens", 64, "--length", 8, "--devices", "P100")
+    outcome = command("plan", "bert-tiny", "--task", "regress", "--set", "model.n_features=5", *few)
+    assert outcome.lines[0] == "model       bert-tiny for regress, vectors of 5 numbers"
+
+
+def test_a_real_step_can_be_measured(command: Any) -> None:
+    outcome = command("plan", "gpt-nano", "--vocab-size", 65, "--tokens", 128, "--measure")
+    assert outcome.code == 0
+    measured, time_here, reached = outcome.lines[-3:]
+    assert measured.startswith("measured   here, the gradients of 1 sequence of ")
+    assert time_here.startswith("time here  ")
+    assert reached.endswith(" in fp32 (measured on cpu, 1 thread)")
+
+
+def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Devices(name="this", n_devices=1, peak=1e9, precision="fp32", source="a guess", on_cpu=True)
+    monkeypatch.setattr(measured_step, "this_machine", lambda: slow)
+    outcome = command(
+        "plan", "transformer-tiny", *TINY, "--tokens", 40, "--length", 4, "--devices", "P100", "--measure", "--json"
+    )
+    found = json.loads(outcome.out)
+    measured = found["measured"]
+    assert measured["devices"]["source"] == "a guess"
+    assert measured["seconds"] == pytest.approx(found["steps"] * measured["seconds_a_step"])
+    assert measured["utilisation"] == pytest.approx(found["flops_a_step"] / measured["seconds_a_step"] / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "remedy"),
+    [
+        ((), "regard plan needs MODEL.", "See: regard plan --help"),
+        (("transformer-bas",), "There is no model 'transformer-bas'.", "Did you mean transformer-base?"),
+        (
+            ("gpt2", "--devices", "8xP10"),
+            "There is no device 'P10' in the table.",
+            "Did you mean P100? Of any other, give the peak.",
+        ),
+        (("gpt2", "--steps", "many"), "--steps is a whole number, not 'many'.", "See: regard plan --help"),
+        (("gpt2", "--steps", "0"), "A run has at least 1 step, not 0.", "Give a larger number."),
+        (("gpt2", "--tokens", "-1"), "A step has at least 1 token, not -1.", "Give a larger number."),
+        (("gpt2", "--peak", "-1"), "--peak is a number of TFLOP/s above 0, not -1.", "A P100 has 9.5."),
+        (
+            ("gpt2", "--utilisation", "35"),
+            "A utilisation lies above 0 and up to 1, not at 35.",
+            "Usual is 0.35.",
+        ),
+        (
+            ("gpt2", "--source-tokens", "5", "--target-tokens", "5"),
+            "gpt2 reads text, not pairs of source and target.",
+            "Give one number of tokens.",
+        ),
+        (
+            ("transformer-base", "--source-tokens", "5"),
+            "Pairs have two sides, and --target-tokens is not given.",
+            "Give --target-tokens, or --tokens for both.",
+        ),
+        (
+            ("transformer-base", "--tokens", "5", "--target-tokens", "5"),
+            "--tokens is for both sides, --source-tokens and --target-tokens for one each.",
+            "Give one or the other.",
+        ),
+        (
+            ("gpt2", "--set", "training.steps=5"),
+            "--set training.steps is not about the model.",
+            "Set fields of it, such as model.d_model=256.",
+        ),
+        (("gpt2", "--set", "model.d_modle=5"), "model: there is no key model.d_modle.", "Did you mean d_model?"),
+        (
+            ("transformer-base", "--paper", "--steps", "5"),
+            "--paper takes the paper's own setting, --steps another one.",
+            "Leave one of the two out; --length and --utilisation may be given with --paper.",
+        ),
+        (
+            ("gpt2", "--paper"),
+            "The paper did not train gpt2.",
+            "It trained transformer-base and transformer-big.",
+        ),
+    ],
+)
+def test_wrong_usage(command: Any, arguments: tuple[str, ...], problem: str, remedy: str) -> None:
+    outcome = command("plan", *arguments)
+    assert outcome.err.splitlines() == [f"error: {problem}", remedy]
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_a_model_too_large_to_be_measured(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured_step, "free_memory", lambda: 20_000_000)
+    outcome = command("plan", "gpt-nano", "--tokens", 64, "--measure")
+    assert outcome.code == 2
+    problem, remedy = outcome.error
+    assert problem.startswith("error: A step of gpt-nano needs at least 0.03")
+    assert problem.endswith(" GB, and this machine has 0.02 GB free.")
+    assert remedy == "Measure a smaller model, or leave the measurement out."

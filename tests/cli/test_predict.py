@@ -1,0 +1,295 @@
+"""`regard predict`: from arguments, standard input and files; as lines, as columns, as JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.cli import predict_data, translate
+
+GOOD_AND_BAD = b"a good dog\na dull song\n"
+
+
+# Texts
+
+
+def test_a_class_and_its_probability(command: Any, classify_run: Path) -> None:
+    outcome = command("predict", classify_run, "a good dog", "a dull song")
+    assert outcome.code == 0
+    assert [line.split("\t")[0] for line in outcome.lines] == ["pos", "neg"]
+    assert all(0.5 < float(line.split("\t")[1]) <= 1 for line in outcome.lines)
+    assert outcome.err == ""
+    assert command("predict", classify_run, stdin=GOOD_AND_BAD).out == outcome.out
+
+
+def test_the_likeliest_classes(command: Any, classify_run: Path) -> None:
+    [line] = command("predict", classify_run, "a good dog", "--top", 2).lines
+    first, share, second, other = line.split("\t")
+    assert (first, second) == ("pos", "neg")
+    assert float(share) + float(other) == pytest.approx(1, abs=1e-3)
+
+
+def test_lines_come_out_as_they_go_in(command: Any, classify_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = command("predict", classify_run, stdin=GOOD_AND_BAD * 3)
+    monkeypatch.setattr(translate, "CHUNK", 2)
+    assert command("predict", classify_run, stdin=GOOD_AND_BAD * 3).out == whole.out
+    with_empty = command("predict", classify_run, stdin=b"a good dog\n\n  \na dull song\n")
+    assert [line.split("\t")[0] for line in with_empty.lines] == ["pos", "", "", "neg"]
+    found = [json.loads(line) for line in command("predict", classify_run, "--json", stdin=b"\n" + GOOD_AND_BAD).lines]
+    assert found[0] == {"line": 1, "text": ""}
+    assert [one["line"] for one in found] == [1, 2, 3]
+
+
+def test_classes_as_json(command: Any, classify_run: Path) -> None:
+    found = json.loads(command("predict", classify_run, "a good dog", "--json").out)
+    assert (found["line"], found["text"], found["label"], found["cut"]) == (1, "a good dog", "pos", False)
+    assert list(found["probabilities"]) == ["pos", "neg"]
+    assert found["probabilities"]["pos"] == found["probability"]
+    [only] = json.loads(command("predict", classify_run, "a good dog", "--json", "--top", 1).out)["probabilities"]
+    assert only == "pos"
+
+
+def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, classify_run: Path) -> None:
+    given = command("predict", classify_run, "a good dog", "--second", "a dull song", "--json")
+    assert json.loads(given.out)["second"] == "a dull song"
+    read = command("predict", classify_run, "--json", stdin=b"a good dog\ta dull song\n")
+    assert read.out == given.out
+    assert (
+        json.loads(read.out)["probability"]
+        != json.loads(command("predict", classify_run, "a good dog", "--json").out)["probability"]
+    )
+    three = command("predict", classify_run, stdin=b"a\nb\tc\td\n")
+    assert (three.code, three.error) == (
+        1,
+        [
+            "error: standard input, line 2: a text, or two with a tab between them, were expected, and 3 columns came.",
+            "Give a table as a file: --data FILE.tsv",
+        ],
+    )
+
+
+def test_a_word_and_its_tag_a_line(command: Any, tag_run: Path) -> None:
+    outcome = command("predict", tag_run, stdin=b"Anna Smith visits Oslo\n\nBen often visits Rome\n")
+    assert outcome.lines[:5] == ["Anna\tB-PER", "Smith\tI-PER", "visits\tO", "Oslo\tB-LOC", ""]
+    assert outcome.lines[5:] == ["", "Ben\tB-PER", "often\tO", "visits\tO", "Rome\tB-LOC", ""]
+    found = json.loads(command("predict", tag_run, "Anna visits Oslo", "--json").out)
+    assert (found["words"], found["tags"]) == (["Anna", "visits", "Oslo"], ["B-PER", "O", "B-LOC"])
+    assert len(found["probabilities"]) == 3
+
+
+def test_a_number(command: Any, regress_run: Path) -> None:
+    high, low = (float(line) for line in command("predict", regress_run, "AAAA", "DDDD").lines)
+    assert high > low + 1
+    assert json.loads(command("predict", regress_run, "AAAA", "--json").out)["value"] == pytest.approx(high, rel=1e-4)
+
+
+def test_blanks(command: Any, mask_run: Path, denoise_run: Path) -> None:
+    text = "the [MASK] is [MASK] today ."
+    [filled] = command("predict", mask_run, text).lines
+    assert filled.startswith("the ")
+    assert filled.endswith(" today .")
+    first, *guesses = command("predict", mask_run, text, "--top", 2).lines
+    assert first == filled
+    assert [line.split("\t")[0] for line in guesses] == ["1", "1", "2", "2"]
+    assert guesses[0].split("\t")[1] == filled.split()[1]
+    found = json.loads(command("predict", mask_run, text, "--json", "--top", 2).out)
+    assert (found["text"], found["filled"]) == (text, filled)
+    assert [len(blank) for blank in found["blanks"]] == [2, 2]
+    [written] = command("predict", denoise_run, text).lines
+    assert "[MASK]" not in written
+    without = command("predict", mask_run, "the dog")
+    assert (without.code, without.error[0]) == (2, "error: There is no [MASK] in 'the dog'.")
+
+
+def test_texts_too_long_are_told(command: Any, classify_run: Path, tag_run: Path) -> None:
+    long = "a good dog " * 20
+    outcome = command("predict", classify_run, stdin=f"a dog\n{long}\n".encode())
+    assert outcome.err == "note: longer than the model reads, and cut at the end: line 2\n"
+    outcome = command("predict", tag_run, long)
+    assert outcome.err == "note: longer than the model reads, and read in parts: line 1\n"
+    assert len(outcome.lines) == 61
+
+
+# Tables
+
+
+@pytest.fixture
+def table() -> Path:
+    file = Path("test.csv")
+    file.write_text('id,text,label\n7,a good dog,pos\n8,"a dull song",neg\n')
+    return file
+
+
+def test_a_table_comes_out_with_new_columns(command: Any, classify_run: Path, table: Path) -> None:
+    table.write_text('id,text,note\n7,a good dog,"x, y"\n8,a dull song,\n')
+    outcome = command("predict", classify_run, "--data", "test.csv")
+    assert outcome.lines[0] == "id,text,note,prediction,probability"
+    assert outcome.lines[1].startswith('7,a good dog,"x, y",pos,0.')
+    assert outcome.lines[2].startswith("8,a dull song,,neg,0.")
+
+
+def test_a_table_with_labels_keeps_them(
+    command: Any, classify_run: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict_data, "CHUNK", 1)
+    outcome = command("predict", classify_run, "--data", table, "--top", 2, "--output", "out.csv")
+    assert outcome.out == ""
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[0] == "id,text,label,prediction,probability,prediction_2,probability_2"
+    assert [line.split(",")[3] for line in lines[1:]] == ["pos", "neg"]
+    assert [line.split(",")[5] for line in lines[1:]] == ["neg", "pos"]
+
+
+def test_tsv_and_json_lines_stay_what_they_are(command: Any, classify_run: Path, regress_run: Path) -> None:
+    Path("a.tsv").write_text("kind\twhat\nx\ta good dog\ny\ta dull song\n")
+    outcome = command("predict", classify_run, "--data", "a.tsv", "--text", "what")
+    assert outcome.lines[0] == "kind\twhat\tprediction\tprobability"
+    assert [line.split("\t")[2] for line in outcome.lines[1:]] == ["pos", "neg"]
+    Path("a.jsonl").write_text('{"sequence": "AAAA", "more": [1, 2]}\n{"sequence": "DDDD", "more": null}\n')
+    first, second = map(json.loads, command("predict", regress_run, "--data", "a.jsonl").lines)
+    assert (first["more"], second["more"]) == ([1, 2], None)
+    assert first["prediction"] > second["prediction"]
+
+
+def test_a_table_as_json(command: Any, classify_run: Path, table: Path) -> None:
+    found = [json.loads(line) for line in command("predict", classify_run, "--data", table, "--json").lines]
+    assert [(one["line"], one["text"], one["label"]) for one in found] == [
+        (2, "a good dog", "pos"),
+        (3, "a dull song", "neg"),
+    ]
+
+
+def test_pairs_in_a_table(command: Any, classify_run: Path) -> None:
+    Path("a.csv").write_text("one,two\na good dog,a dull song\n")
+    outcome = command("predict", classify_run, "--data", "a.csv", "--text", "one", "--second", "two", "--json")
+    assert (
+        outcome.out.replace('"line": 2', '"line": 1')
+        == command("predict", classify_run, "a good dog", "--second", "a dull song", "--json").out
+    )
+
+
+def test_words_in_columns_come_out_with_their_tags(
+    command: Any, tag_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict_data, "CHUNK", 1)
+    Path("a.conll").write_text("-DOCSTART- O\n\nAnna X\nvisits X\nOslo X\n\n\nBen X\n\n")
+    assert command("predict", tag_run, "--data", "a.conll").lines == [
+        *("-DOCSTART- O", "", "Anna X B-PER", "visits X O", "Oslo X B-LOC", "", "", "Ben X B-PER", "")
+    ]
+    Path("b.tsv").write_text("word\ttag\nAnna\tX\nvisits\tX\n")
+    assert command("predict", tag_run, "--data", "b.tsv").lines == [
+        *("word\ttag\tprediction", "Anna\tX\tB-PER", "visits\tX\tO")
+    ]
+    Path("c.txt").write_text("Anna\nvisits\nOslo\n")
+    assert command("predict", tag_run, "--data", "c.txt").lines == ["Anna\tB-PER", "visits\tO", "Oslo\tB-LOC"]
+
+
+def test_conllu_keeps_its_comments_and_its_columns(command: Any, tag_run: Path) -> None:
+    def line(*cells: str) -> str:
+        return "\t".join([*cells, *["_"] * (10 - len(cells))])
+
+    rows = ["# text = Anna visits Oslo", line("1-2", "Annavisits"), line("1", "Anna"), line("2", "visits"), ""]
+    Path("a.conllu").write_text("\n".join(rows) + "\n")
+    comment, both, anna, visits, end = command("predict", tag_run, "--data", "a.conllu").lines
+    assert (comment, end) == (rows[0], "")
+    assert both == f"{rows[1]}\t_"
+    assert (anna, visits) == (f"{rows[2]}\tB-PER", f"{rows[3]}\tO")
+    found = json.loads(command("predict", tag_run, "--data", "a.conllu", "--json").out)
+    assert (found["line"], found["words"], found["tags"]) == (3, ["Anna", "visits"], ["B-PER", "O"])
+
+
+def test_vectors(command: Any, vectors_run: Path) -> None:
+    rising = np.stack([0.3 * np.arange(6), np.zeros(6)], axis=-1)
+    np.savez("a.npz", first=rising, second=-rising)
+    outcome = command("predict", vectors_run, "--data", "a.npz")
+    assert [line.split("\t")[:2] for line in outcome.lines] == [["first", "up"], ["second", "down"]]
+    found = json.loads(command("predict", vectors_run, "--data", "a.npz", "--json").lines[0])
+    assert (found["text"], found["label"]) == ("first", "up")
+    text = command("predict", vectors_run, "a dog")
+    assert (text.code, text.error) == (
+        2,
+        [f"error: {vectors_run} was trained on vectors: it reads no text.", "Give a file of vectors: --data FILE.npz"],
+    )
+
+
+# Mistakes
+
+
+def test_a_bad_row_is_an_error_with_its_place(command: Any, classify_run: Path) -> None:
+    Path("a.csv").write_text("id,text\n1,a good dog\n2\n")
+    outcome = command("predict", classify_run, "--data", "a.csv", "--output", "out.csv")
+    assert (outcome.code, outcome.error) == (
+        1,
+        [
+            "error: a.csv:3: 2 columns expected, 1 found ('2').",
+            "Mend that row, or leave it out: what comes in goes out with a prediction.",
+        ],
+    )
+    assert not Path("out.csv").exists()
+
+
+def test_the_name_of_a_file_gets_a_hint(command: Any, classify_run: Path, table: Path) -> None:
+    outcome = command("predict", classify_run, table)
+    assert outcome.code == 0
+    assert outcome.err == (
+        "note: 'test.csv' is taken as a text, and there is a file of that name. Its content: --data test.csv for a "
+        "table, < test.csv for lines\n"
+    )
+    assert command("predict", classify_run, "x" * 5000).code == 0  # too long for the name of a file
+
+
+@pytest.mark.parametrize("fixture", ["trained", "language_run"])
+def test_a_run_of_another_kind_names_its_command(command: Any, fixture: str, request: pytest.FixtureRequest) -> None:
+    run = request.getfixturevalue(fixture)
+    task, verb = ("translate", "translate") if fixture == "trained" else ("language", "generate")
+    outcome = command("predict", run, "a dog")
+    assert (outcome.code, outcome.error) == (
+        2,
+        [
+            f"error: {run} was trained for the task '{task}': it has nothing to predict.",
+            f"Use it with: regard {verb} {run}",
+        ],
+    )
+
+
+def test_options_that_do_not_go_together(command: Any, classify_run: Path, table: Path) -> None:
+    cases = {
+        ("a dog", "--data", table): "Texts come from --data or from the command line, not from both.",
+        ("a dog", "--text", "text"): "--text names a column, and no table is given.",
+        ("a dog", "--top", 0): "--top is at least 1, not 0.",
+        ("--data", table, "--output", table): "test.csv is the file that is read.",
+        ("a dog", "--output", "none/out"): "none/out cannot be written: No such file or directory.",
+    }
+    for options, problem in cases.items():
+        outcome = command("predict", classify_run, *options)
+        assert (outcome.code, outcome.error[0]) == (2, f"error: {problem}")
+
+
+def test_options_that_a_task_does_not_have(command: Any, regress_run: Path, mask_run: Path) -> None:
+    top = command("predict", regress_run, "AAAA", "--top", 2)
+    assert (top.code, top.error) == (
+        2,
+        [
+            f"error: --top is for runs of classify and mask, and {regress_run} is one of regress.",
+            "Leave --top out.",
+        ],
+    )
+    data = command("predict", mask_run, "--data", "a.csv")
+    assert (data.code, data.error) == (
+        2,
+        [
+            f"error: --data is for tables and columns, and {mask_run} fills the blanks of lines.",
+            f"Give the lines on standard input: regard predict {mask_run} < a.csv",
+        ],
+    )
+    second = command("predict", mask_run, "the [MASK]", "--second", "x")
+    assert (second.code, second.error[1]) == (2, "Leave it out.")
+
+
+def test_text_is_no_table(command: Any, classify_run: Path) -> None:
+    Path("a.txt").write_text("a good dog\n")
+    outcome = command("predict", classify_run, "--data", "a.txt")
+    assert outcome.code == 2
+    assert outcome.error[0].startswith("error: a.txt is no table that columns can be added to")

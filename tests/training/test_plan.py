@@ -1,0 +1,225 @@
+from typing import Any
+
+import pytest
+import torch
+
+from regard.config import ModelTable, TrainingConfig
+from regard.errors import ConfigError, UsageError
+from regard.models.presets import PRESETS, build_model, count_parameters
+from regard.training.cost import Load, made_up_loss
+from regard.training.devices import TERA, find_devices
+from regard.training.optimizer import Optimizer
+from regard.training.paper import RUNS
+from regard.training.plan import Plan, paper_plan, plan
+
+P100 = find_devices("8xP100")
+
+
+def planned(model: str | ModelTable = "transformer-tiny", **options: Any) -> Plan:
+    return plan(model, **{"devices": P100, **options})
+
+
+# -- the paper ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=tuple(RUNS))
+def of_paper(request: pytest.FixtureRequest) -> Plan:
+    return paper_plan(request.param)
+
+
+def test_the_papers_parameters_and_arithmetic(of_paper: Plan) -> None:
+    # Exact sums of products, at 30 tokens a sentence; what the issue asks for is 9.5e17 and 9.7e18.
+    expected = {
+        "transformer-base": (63_082_496, 953_057_280_000_000_000, "9.5e+17"),
+        "transformer-big": (214_245_376, 9_681_960_960_000_000_000, "9.7e+18"),
+    }
+    parameters, flops, rounded = expected[of_paper.model]
+    assert (of_paper.parameters, of_paper.flops) == (parameters, flops)
+    assert f"{of_paper.flops:.1e}" == rounded
+
+
+def test_one_utilisation_gives_both_of_the_papers_times(of_paper: Plan) -> None:
+    assert of_paper.utilisation == 0.35
+    assert of_paper.seconds == pytest.approx(RUNS[of_paper.model].seconds, rel=0.25)
+    # Exactly: 9.95 hours for 12, and 4.21 days for 3.5.
+    hours = {"transformer-base": 9.95, "transformer-big": 101.1}
+    assert of_paper.seconds / 3600 == pytest.approx(hours[of_paper.model], abs=0.05)
+
+
+def test_the_papers_own_flops_are_time_by_devices_by_peak(of_paper: Plan) -> None:
+    run, devices = RUNS[of_paper.model], of_paper.devices
+    occupied = run.seconds * devices.n_devices * devices.peak
+    assert f"{occupied:.1e}" == f"{run.device_flops:.1e}"
+    assert of_paper.flops < 0.5 * occupied
+
+
+def test_the_papers_models_fit_its_devices(of_paper: Plan) -> None:
+    assert of_paper.memory.total < 12e9  # a P100 has 12 or 16 GB
+
+
+@pytest.mark.parametrize(
+    ("model", "problem", "remedy"),
+    [
+        ("gpt2", "The paper did not train gpt2.", "It trained transformer-base and transformer-big."),
+        ("gpt3", "There is no model 'gpt3'.", "Did you mean gpt2?"),
+    ],
+)
+def test_the_paper_trained_two_models(model: str, problem: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        paper_plan(model)
+    assert (raised.value.problem, raised.value.remedy) == (problem, remedy)
+
+
+# -- any model ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "task"),
+    [
+        *((name, preset.tasks[0]) for name, preset in PRESETS.items()),
+        *((name, task) for name in ("bert-tiny", "lstm") for task in PRESETS[name].tasks[1:]),
+    ],
+)
+def test_every_model_can_be_planned_for_each_of_its_tasks(preset: str, task: str) -> None:
+    found = planned(preset, task=task, tokens=64, length=8, vocab_size=100)
+    assert found.task == task
+    assert found.parameters == sum(found.parts.values())
+    assert found.flops_a_step > 0
+    assert found.memory.activations > 0
+
+
+def test_parameters_are_those_of_the_list_of_models() -> None:
+    for name in ("transformer-small", "gpt-nano"):
+        assert planned(name, tokens=64, length=8).parameters == count_parameters(PRESETS[name], 8000)
+
+
+def test_good_defaults() -> None:
+    found = planned()
+    assert (found.vocab_size, found.tokens, found.steps, found.utilisation) == (8000, (4096, 4096), 10_000, 0.35)
+    assert found.load == Load(n_sequences=4096 / 30, length=30, target_length=30)
+    assert planned("gpt-nano").load == Load(n_sequences=64, length=64)  # its context
+    assert planned("bert-tiny").load == Load(n_sequences=32, length=128)
+
+
+def test_time_is_flops_by_devices_peak_and_utilisation() -> None:
+    found = planned(steps=7, utilisation=0.5, tokens=64, length=8)
+    assert found.flops == 7 * found.flops_a_step
+    assert found.seconds == pytest.approx(found.flops / (8 * 9.5 * TERA * 0.5))
+    assert found.seconds_a_step == pytest.approx(found.seconds / 7)
+
+
+def test_more_tokens_cost_in_proportion() -> None:
+    one, ten = (planned("gpt-nano", tokens=count) for count in (640, 6400))
+    assert ten.flops_a_step == 10 * one.flops_a_step
+
+
+def test_a_longer_target_costs_more_than_a_longer_source() -> None:
+    sides = {"length": 20, "vocab_size": 1000}
+    source, target = (planned(tokens=tokens, **sides) for tokens in ((800, 400), (400, 800)))
+    assert source.load.target_length == 10
+    assert target.load.target_length == 40
+    assert source.flops_a_step < target.flops_a_step  # the output layer
+
+
+def test_fields_of_a_model_can_be_changed() -> None:
+    table = ModelTable(preset="bert-tiny", fields={"d_ff": 256, "n_outputs": 7})
+    found = planned(table, task="classify", tokens=64, length=8)
+    assert found.config.n_outputs == 7  # type: ignore[union-attr]
+    assert found.parts["head"] == 7 * 129
+
+
+def test_vectors_have_no_vocabulary() -> None:
+    found = planned(ModelTable(preset="bert-tiny", fields={"n_features": 5}), task="regress", tokens=64, length=8)
+    assert found.config.vocab == 0  # type: ignore[union-attr]
+
+
+def test_denoising_hides_a_part_of_a_text() -> None:
+    # 15 of a hundred tokens in 5 spans: 85 and 5 marks are read, 15 and 5 marks written.
+    found = planned("t5-tiny", task="denoise", tokens=100, length=9, vocab_size=100)
+    assert (found.tokens, found.load) == ((90, 20), Load(n_sequences=10, length=9, target_length=2))
+
+
+# -- memory -------------------------------------------------------------------------------------------------------------
+
+
+def test_memory_by_kind_is_that_of_a_real_step() -> None:
+    found = planned(tokens=160, length=20, vocab_size=100)
+    model = build_model(found.config).train()
+    optimizer = Optimizer(model, TrainingConfig())
+    made_up_loss(model, "translate", n_sequences=2, length=20, target_length=20, device=torch.device("cpu")).backward()
+    optimizer.update(0.1)
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    gradients = sum(gradient.nbytes for gradient in optimizer.gradients())
+    moments = sum(tensor.nbytes for name, tensor in optimizer.state().items() if not name.endswith(".step"))
+    memory = found.memory
+    assert (memory.weights, memory.gradients, memory.optimizer) == (weights, gradients, moments)
+    assert memory.total == weights + gradients + moments + memory.activations
+
+
+def test_devices_share_the_batch_and_nothing_else() -> None:
+    eight, one = (planned("gpt-nano", devices=devices).memory for devices in ("8xP100", "P100"))
+    assert eight.weights == one.weights
+    assert 6 * eight.activations < one.activations < 8 * eight.activations  # but for what is there once
+
+
+def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
+    full, half = (planned("gpt-nano", devices="A100", precision=precision).memory for precision in ("fp32", "bf16"))
+    assert half.weights == full.weights
+    assert half.activations < 0.8 * full.activations
+
+
+# -- what cannot be -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "problem", "remedy"),
+    [
+        ("gtp2", {}, "There is no model 'gtp2'.", "Did you mean gpt2?"),
+        ("gpt2", {"task": "translate"}, "gpt2 is no model for the task 'translate'.", "There is: language."),
+        ("bert-tiny", {"task": "tga"}, "bert-tiny is no model for the task 'tga'.", "Did you mean tag?"),
+        ("gpt2", {"vocab_size": 0}, "A vocabulary has at least 1 token, not 0.", "Give a larger number."),
+        ("gpt2", {"tokens": 0}, "A step has at least 1 token, not 0.", "Give a larger number."),
+        ("gpt2", {"steps": -3}, "A run has at least 1 step, not -3.", "Give a larger number."),
+        ("gpt2", {"utilisation": 1.5}, "A utilisation lies above 0 and up to 1, not at 1.5.", "Usual is 0.35."),
+        ("gpt2", {"utilisation": 0.0}, "A utilisation lies above 0 and up to 1, not at 0.", "Usual is 0.35."),
+        (
+            "gpt2",
+            {"tokens": (5, 5)},
+            "gpt2 reads text, not pairs of source and target.",
+            "Give one number of tokens.",
+        ),
+        (
+            "gpt2",
+            {"length": -1},
+            "A sequence has at least 1 token, not -1.",
+            "Give a larger length, or 0 to choose.",
+        ),
+        (
+            "gpt2",
+            {"length": 2000},
+            "A sequence of 2,000 tokens is longer than the 1,024 positions of the model.",
+            "Give a smaller length, or the model more positions.",
+        ),
+        (
+            "transformer-tiny",
+            {"length": 100, "tokens": (50, 60)},
+            "A step of 50 and 60 tokens holds no sequence of 100.",
+            "Give more tokens, or a smaller length.",
+        ),
+        (
+            "transformer-tiny",
+            {"length": 10, "tokens": (500, 20)},
+            "A step of 500 and 20 tokens holds no sequence of 10.",
+            "Give more tokens, or a smaller length.",
+        ),
+    ],
+)
+def test_what_cannot_be_planned(model: str, options: dict[str, Any], problem: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        planned(model, **options)
+    assert (raised.value.problem, raised.value.remedy) == (problem, remedy)
+
+
+def test_a_field_that_a_model_has_not() -> None:
+    with pytest.raises(ConfigError, match=r"there is no key model\.d_modle"):
+        planned(ModelTable(preset="gpt2", fields={"d_modle": 3}))
