@@ -12,7 +12,7 @@ from rich.console import Console
 
 from regard.cli import terminal, training_view
 from regard.cli.streams import OutputError
-from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views, scores_text
+from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views
 from regard.config import RunConfig, TrainingConfig
 from regard.errors import MissingExtraError
 from regard.runtime import Machine
@@ -256,8 +256,3 @@ def test_what_is_trained_again_does_not_stand_twice_in_tensorboard(tmp_path: Pat
     # It was killed, and goes on from step 100.
     follow(lambda stages: [REPORT, *updates(101), FINISHED], [TensorBoardView(tmp_path)])
     assert [one.step for one in scalars(tmp_path).Scalars("train/loss")] == [99, 100, 101]
-
-
-def test_every_score_has_its_digits() -> None:
-    scores = {"step": 40, "loss": 0.12345, "accuracy": 91.256, "macro_f1": 90.04, "spearman": 0.81234, "mae": 0.5}
-    assert scores_text(scores) == "loss 0.123, accuracy 91.3, macro F1 90.0, Spearman 0.812, MAE 0.500"

@@ -16,6 +16,11 @@ Or a language model, on any text:
   regard train language --train book.txt --run runs/book
   regard generate runs/book "Once upon"
 
+Or a classifier (tag and regress likewise), pre-trained on text without labels if there is any:
+  regard train mask --train text.txt --run runs/words
+  regard train classify --train reviews.csv --init runs/words --run runs/mood
+  regard predict runs/mood "A lovely film."
+
 Use a translator:
   regard translate runs/mine "Two men are playing chess."
   regard translate runs/mine < input.en > output.de

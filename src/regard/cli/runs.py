@@ -1,14 +1,14 @@
 """`regard runs`: what there is."""
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag
-from regard.cli.terminal import decimal, duration, note, print_json, print_table, tell
+from regard.cli.scores import Scores, score_cell, telling_score
+from regard.cli.terminal import duration, note, print_json, print_table, tell
 from regard.errors import RegardError, UsageError
 from regard.runs.folder import find_runs
 from regard.training.summary import RunSummary, summarise
@@ -37,8 +37,8 @@ def runs(
         tell(f"There is no run in {folder}. Train one: regard train translate --train FILE FILE, or: regard demo")
         return
     averages = any(one.average for one in found)
-    headings = ["run", "task", "model", "state", "step", "loss", "BLEU"]
-    headings += ["loss of average", "BLEU of average"] if averages else []
+    headings = ["run", "task", "model", "state", "step", "loss", "score"]
+    headings += ["loss of average", "score of average"] if averages else []
     print_table([*headings, "age"], [_cells(one, averages=averages) for one in found], left=(0, 1, 2, 3))
 
 
@@ -65,5 +65,5 @@ def _cells(summary: RunSummary, *, averages: bool) -> list[str]:
     return [str(summary.path), config.task, config.model.preset, summary.state, f"{summary.step:,}", *scores, age]
 
 
-def _scores(scores: Mapping[str, float | None]) -> list[str]:
-    return [decimal(scores[name], digits) if name in scores else "" for name, digits in (("loss", 3), ("bleu", 1))]
+def _scores(scores: Scores) -> list[str]:
+    return [score_cell(scores, "loss"), telling_score(scores)]

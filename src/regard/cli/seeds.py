@@ -16,7 +16,7 @@ from regard.cli.train_options import RunOptions
 from regard.cli.training_view import follow, make_views
 from regard.config import RunConfig, read
 from regard.errors import RunError, TrainingError
-from regard.evaluation.scores import LABELS
+from regard.evaluation.names import LABELS
 from regard.models.presets import decided_by_data, find_preset, model_config, resolved
 from regard.runs.folder import RunFolder
 from regard.runtime import keep_freed_memory

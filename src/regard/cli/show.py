@@ -2,15 +2,15 @@
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag
 from regard.cli.runs import listing
+from regard.cli.scores import score_cell, scores_text
 from regard.cli.terminal import (
-    decimal,
     duration,
     print_facts,
     print_json,
@@ -21,17 +21,10 @@ from regard.cli.terminal import (
     size,
 )
 from regard.config import to_tables
+from regard.evaluation.names import LABELS
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import prefers_average
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
-
-SCORES = (
-    ("loss", "loss", 3),
-    ("perplexity", "perplexity", 2),
-    ("bits_per_byte", "bits per byte", 3),
-    ("bleu", "BLEU", 1),
-    ("chrf", "chrF", 1),
-)
 
 
 def show(
@@ -50,8 +43,9 @@ def show(
     print_facts(rows(summary), results())
     if summary.checkpoints:
         print_lines([""])
-        shown = [score for score in SCORES if any(score[0] in one.scores for one in summary.checkpoints)]
-        headings = ["checkpoint", "size", *(label for _, label, _ in shown), ""]
+        names = dict.fromkeys(name for one in summary.checkpoints for name in one.scores if name != "step")
+        shown = [name for name in LABELS if name in names]
+        headings = ["checkpoint", "size", *(LABELS[name] for name in shown), ""]
         cells = [_cells(summary, one, shown) for one in summary.checkpoints]
         print_table(headings, cells, left=(0, len(headings) - 1))
 
@@ -67,17 +61,18 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         ("model", f"{config.model.preset or 'a network of its own'}{parameters}"),
         ("training", ", ".join(config.data.train)),
         ("validation", ", ".join(config.data.valid) or "held out of the training files"),
+        *([("begun with", training.init)] if training.init else []),
         ("state", _state(summary)),
         ("reached", f"step {summary.step:,}{of}, epoch {summary.epoch:,}, {duration(summary.seconds)} of training"),
         ("changed", f"{duration(max(0.0, time.time() - summary.changed))} ago"),
     ]
     if summary.best:
-        facts.append(("best", f"step {summary.best['step']:,}: {_scores(summary.best)}"))
+        facts.append(("best", f"step {summary.best['step']:,}: {scores_text(summary.best)}"))
     if summary.average:
         # An average that the run has been trained beyond is meant by @average only.
         is_meant = summary.average["step"] >= summary.step and prefers_average(summary.average, summary.best)
         meant = f"; {summary.path} means it" if is_meant else ""
-        facts.append(("average", f"{_scores(summary.average)}{meant}"))
+        facts.append(("average", f"{scores_text(summary.average)}{meant}"))
     return facts
 
 
@@ -90,12 +85,7 @@ def _state(summary: RunSummary) -> str:
     return f"stopped; go on with: regard resume {shell_word(summary.path)}"
 
 
-def _scores(scores: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{label} {decimal(scores[name], digits)}" for name, label, digits in SCORES if name in scores)
-
-
-def _cells(summary: RunSummary, checkpoint: CheckpointSummary, shown: Sequence[tuple[str, str, int]]) -> list[str]:
-    found = checkpoint.scores
-    scores = [decimal(found[name], digits) if name in found else "" for name, _, digits in shown]
+def _cells(summary: RunSummary, checkpoint: CheckpointSummary, shown: Sequence[str]) -> list[str]:
+    scores = [score_cell(checkpoint.scores, name) for name in shown]
     best = "★ best" if checkpoint.scores and checkpoint.step == summary.best.get("step") else ""
     return [checkpoint.name, size(checkpoint.n_bytes), *scores, best]

@@ -4,16 +4,16 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from regard.cli.pace import Pace
+from regard.cli.scores import scores_text
 from regard.cli.streams import OutputError
 from regard.cli.terminal import (
     LINE_EVERY,
     Stages,
-    decimal,
     duration,
     make_bar,
     note,
@@ -26,7 +26,6 @@ from regard.cli.terminal import (
 from regard.cli.training_report import report_rows
 from regard.config import TrainingConfig, to_tables
 from regard.errors import MissingExtraError
-from regard.evaluation.scores import LABELS
 from regard.runs.names import prefers_average
 from regard.tasks import find_task
 from regard.tasks.task import Validation
@@ -188,16 +187,6 @@ def option_of_end(training: TrainingConfig, reason: str) -> str:
         if reason == reason_to_end(alone, step=sys.maxsize, epoch=sys.maxsize, seconds=math.inf, worse=sys.maxsize):
             return f"--{name}"
     return "--steps"
-
-
-def scores_text(scores: Mapping[str, float | None]) -> str:
-    """Write scores in a line: loss 2.345, perplexity 10.4, BLEU 23.1. The step beside them is left out."""
-    digits = {"loss": 3, "perplexity": 2, "bits_per_byte": 3, "spearman": 3, "r_squared": 3, "mae": 3}
-    return ", ".join(
-        f"{LABELS.get(name, name)} {decimal(value, digits.get(name, 1))}"
-        for name, value in scores.items()
-        if name != "step"
-    )
 
 
 def show_sample(sample: tuple[str, str, str], labels: tuple[str, str, str]) -> None:

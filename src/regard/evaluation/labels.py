@@ -59,13 +59,11 @@ def confusion(gold: Classes, predicted: Classes, n_classes: int) -> Integers:
     return counts.reshape(n_classes, n_classes).astype(np.int64)
 
 
-def entity_f1(gold: Tags, predicted: Tags) -> Score:
-    """The F1 of whole entities, over all sentences: right is only one whose kind and both ends are (conlleval)."""
-    return entity_scores(gold, predicted)[0]
-
-
 def entity_scores(gold: Tags, predicted: Tags) -> list[Score]:
-    """F1, precision and recall of whole entities (Tjong Kim Sang and De Meulder 2003)."""
+    """F1, precision and recall of whole entities, over all sentences (Tjong Kim Sang and De Meulder 2003).
+
+    Right is only one whose kind and both ends are, as conlleval counts.
+    """
     n_gold = n_predicted = n_right = 0
     for wanted, found in zip(gold, predicted, strict=True):
         if len(wanted) != len(found):

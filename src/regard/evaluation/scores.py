@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regard.evaluation.names import LABELS
 from regard.evaluation.statistics import (
     METRICS,
     TEXT_METRICS,
@@ -17,24 +18,6 @@ from regard.evaluation.statistics import (
     gather_statistics,
     text_statistics,
 )
-
-LABELS = {
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "ter": "TER",
-    "loss": "loss",
-    "perplexity": "perplexity",
-    "bits_per_byte": "bits per byte",
-    "accuracy": "accuracy",
-    "masked_accuracy": "masked accuracy",
-    "macro_f1": "macro F1",
-    "entity_f1": "entity F1",
-    "entity_precision": "entity precision",
-    "entity_recall": "entity recall",
-    "spearman": "Spearman",
-    "r_squared": "R²",
-    "mae": "MAE",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
