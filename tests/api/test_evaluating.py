@@ -10,6 +10,7 @@ import pytest
 import regard
 from regard.api import Evaluation
 from regard.errors import ConfigError, DataError, UsageError
+from regard.tasks.classify import Classified
 
 ROWS = [("a good dog", "pos"), ("a dull song", "neg"), ("a poor film", "neg"), ("a great day", "neg")]
 
@@ -143,6 +144,7 @@ def test_what_was_left_out_and_cut_is_told(classify_run: Path, tmp_path: Path) -
     assert len(found.notes) == 2
     assert found.notes[0].startswith("Left out: ")
     assert found.notes[1].startswith("Cut: 1 longer than 37 tokens")
+    assert [one.cut for one in found.predictions if isinstance(one, Classified)] == [False, True]
     with pytest.raises(DataError):
         evaluate(classify_run, file)
 

@@ -39,6 +39,14 @@ def test_a_vector_a_word(command: Any, classify_run: Path) -> None:
     assert np.array(found["vectors"]).shape == (3, 32)
 
 
+def test_words_as_an_array(command: Any, classify_run: Path) -> None:
+    outcome = command("embed", classify_run, *TEXTS, "", "--tokens", "--output", "words.npy")
+    assert (outcome.code, outcome.lines) == (0, [])
+    assert outcome.err == "6 vectors of 32 numbers: words.npy\n"
+    expected = regard.load(classify_run, threads=1).embed(TEXTS, tokens=True)
+    assert np.array_equal(np.load("words.npy"), np.concatenate([one.word_vectors for one in expected]))
+
+
 def test_poolings(command: Any, classify_run: Path, trained: Path) -> None:
     different = {
         command("embed", classify_run, "a good dog", "--pooling", how).out for how in ("mean", "class", "last")
@@ -67,7 +75,6 @@ def test_an_array(command: Any, classify_run: Path, language_run: str) -> None:
 def test_mistakes(command: Any, classify_run: Path) -> None:
     cases = {
         ("a", "--output", "v.txt"): "--output writes a NumPy array, and 'v.txt' is no name of one.",
-        ("a", "--output", "v.npy", "--tokens"): "An array holds a vector a text, not one a word.",
         ("a", "--output", "none/v.npy"): "none/v.npy cannot be written: No such file or directory.",
         ("--output", "v.npy"): "There is no text, and so nothing to write.",
     }

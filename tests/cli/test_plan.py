@@ -145,6 +145,7 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
         (("gpt2", "--steps", "many"), "--steps is a whole number, not 'many'.", "See: regard plan --help"),
         (("gpt2", "--steps", "0"), "A run has at least 1 step, not 0.", "Give a larger number."),
         (("gpt2", "--tokens", "-1"), "A step has at least 1 token, not -1.", "Give a larger number."),
+        (("gpt2", "--peak", "0"), "--peak is a number of TFLOP/s above 0, not 0.", "A P100 has 9.5."),
         (("gpt2", "--peak", "-1"), "--peak is a number of TFLOP/s above 0, not -1.", "A P100 has 9.5."),
         (
             ("gpt2", "--utilisation", "35"),

@@ -230,6 +230,25 @@ def test_a_bad_row_is_an_error_with_its_place(command: Any, classify_run: Path) 
     assert not Path("out.csv").exists()
 
 
+def test_of_a_refused_table_nothing_comes_out(command: Any, classify_run: Path, table: Path) -> None:
+    unknown = command("predict", classify_run, "--data", table, "--text", "txt")
+    assert (unknown.out, unknown.error) == ("", ["error: test.csv has no column 'txt'.", "Did you mean text?"])
+    Path("header.csv").write_text("text,label\n")
+    for options in ((), ("--json",)):
+        empty = command("predict", classify_run, "--data", "header.csv", *options)
+        assert (empty.code, empty.out) == (1, "")
+        assert empty.error == ["error: header.csv: there is no row in it.", "Check the step that wrote it."]
+
+
+def test_a_line_without_a_blank_is_an_error_with_its_place(command: Any, mask_run: Path) -> None:
+    outcome = command("predict", mask_run, stdin=b"the [MASK] runs\n\nthe dog runs\n")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.error == [
+        "error: standard input, line 3: there is no [MASK] in 'the dog runs'.",
+        "Write [MASK] in the place of what is to be guessed.",
+    ]
+
+
 def test_the_name_of_a_file_gets_a_hint(command: Any, classify_run: Path, table: Path) -> None:
     outcome = command("predict", classify_run, table)
     assert outcome.code == 0
@@ -265,6 +284,18 @@ def test_options_that_do_not_go_together(command: Any, classify_run: Path, table
     for options, problem in cases.items():
         outcome = command("predict", classify_run, *options)
         assert (outcome.code, outcome.error[0]) == (2, f"error: {problem}")
+
+
+def test_the_name_of_the_output_may_not_be_of_another_format(command: Any, classify_run: Path, table: Path) -> None:
+    outcome = command("predict", classify_run, "--data", table, "--output", "o.jsonl")
+    assert (outcome.code, outcome.error) == (
+        2,
+        [
+            "error: test.csv comes out in its own format, and o.jsonl has the name of another.",
+            "Let the name given with --output end as test.csv does.",
+        ],
+    )
+    assert command("predict", classify_run, "--data", table, "--output", "o.jsonl", "--json").code == 0
 
 
 def test_options_that_a_task_does_not_have(command: Any, regress_run: Path, mask_run: Path) -> None:

@@ -126,9 +126,31 @@ def test_a_label_seen_only_in_validation_is_an_error(tmp_path: Path, examples: l
 
 def test_one_class_is_an_error(tmp_path: Path) -> None:
     file = table(tmp_path / "a.tsv", [("x", text) for text in texts(20)])
+    for found in (file, table(tmp_path / "one.tsv", [("x", "one")])):
+        error = fault(found)
+        assert error.problem == f"{found}: all examples have the label 'x'."
+        assert error.remedy.startswith("Give examples of two classes at least")
+
+
+def test_a_table_without_rows_is_an_error(tmp_path: Path) -> None:
+    file = table(tmp_path / "a.tsv", [])
     error = fault(file)
-    assert error.problem == f"{file}: all examples have the label 'x'."
-    assert error.remedy.startswith("Give examples of two classes at least")
+    assert error.problem == f"{file}: no text was found."
+    assert error.remedy == "Check that it is the right file."
+
+
+def test_one_text_alone_is_an_error(tmp_path: Path) -> None:
+    error = fault(table(tmp_path / "a.tsv", [("x", "one"), ("y", "one")] * 10))
+    assert error.problem == "Nearly all examples have one and the same text: held out by it, none is left for training."
+
+
+def test_parts_that_are_not_kept_apart_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    rows = [f"{text},{number % 2},{('train', 'test')[number % 3 > 1]}" for number, text in enumerate(texts(40))]
+    file.write_text("text,label,Split\n" + "\n".join(rows) + "\n")
+    note = ("note", "all rows are learnt from; --split Split would keep their parts apart")
+    assert note in prepare(str(file)).told
+    assert note not in prepare(str(file), split="Split").told
 
 
 def test_labels_that_are_nearly_all_different_are_an_error(tmp_path: Path) -> None:

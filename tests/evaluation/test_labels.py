@@ -11,7 +11,6 @@ from regard.evaluation.labels import (
     are_entities,
     confusion,
     entities,
-    entity_f1,
     entity_scores,
     macro_f1,
     share_right,
@@ -60,7 +59,7 @@ def test_lists_of_different_lengths_are_a_mistake():
     with pytest.raises(ValueError, match="6 gold labels, 5 predicted"):
         accuracy(GOLD, PREDICTED[:5])
     with pytest.raises(ValueError, match="2 gold tags, 1 predicted"):
-        entity_f1([["O", "O"]], [["O"]])
+        entity_scores([["O", "O"]], [["O"]])
 
 
 @pytest.mark.parametrize(
@@ -90,12 +89,11 @@ def test_entity_f1_counts_whole_entities_over_all_sentences():
     assert recall.value == pytest.approx(100 * 2 / 3)
     assert f1.signature == "sentences:3|entities:3|predicted:4|averaging:micro|scheme:BIO"
     assert [score.label for score in (f1, precision, recall)] == ["entity F1", "entity precision", "entity recall"]
-    assert entity_f1(gold, found) == f1
-    assert entity_f1(gold, gold).value == 100
+    assert [score.value for score in entity_scores(gold, gold)] == [100, 100, 100]
 
 
 def test_an_entity_cut_short_is_wrong_twice():
-    f1 = entity_f1([["B-PER", "I-PER", "I-PER"]], [["B-PER", "I-PER", "O"]])
+    f1, *_ = entity_scores([["B-PER", "I-PER", "I-PER"]], [["B-PER", "I-PER", "O"]])
     assert f1.value == 0
     assert "entities:1|predicted:1" in f1.signature
 

@@ -157,6 +157,12 @@ def test_without_segments_all_belong_to_the_first_text() -> None:
         assert not torch.allclose(found, model(some_ids(), LENGTHS, some_segments()), atol=1e-3)
 
 
+def test_segments_are_not_waited_for() -> None:
+    # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
+    ids, lengths, segments = (tensor.to("meta") for tensor in (some_ids(), LENGTHS, some_segments()))
+    assert make_model().to("meta")(ids, lengths, segments).shape == (3, SIZES["d_model"])
+
+
 def test_only_the_class_token_goes_through_the_pooler() -> None:
     states = torch.randn(3, 24, SIZES["d_model"])
     model = make_model()

@@ -18,8 +18,8 @@ from regard.parts.heads import (
     SequenceHead,
     TokenHead,
     WordHead,
+    find_pooling,
     make_head,
-    pool,
 )
 from regard.parts.recurrent import RecurrentEncoder
 
@@ -50,13 +50,13 @@ def shaken(module: nn.Module) -> nn.Module:
     [("class", [[1, 10], [3, 30]]), ("mean", [[3, 30], [4, 40]]), ("last", [[6, 60], [5, 50]])],
 )
 def test_one_state_a_sequence(how: str, expected: list[list[float]]) -> None:
-    assert pool(STATES, LENGTHS, how).tolist() == expected
+    assert find_pooling(how)(STATES, LENGTHS).tolist() == expected
 
 
 def test_the_last_state_of_two_directions_is_where_each_has_read_everything() -> None:
-    assert pool(STATES, LENGTHS, "last", both_directions=True).tolist() == [[6, 10], [5, 30]]
+    assert find_pooling("last", both_directions=True)(STATES, LENGTHS).tolist() == [[6, 10], [5, 30]]
     for how in ("class", "mean"):
-        assert torch.equal(pool(STATES, LENGTHS, how, both_directions=True), pool(STATES, LENGTHS, how))
+        assert torch.equal(find_pooling(how, both_directions=True)(STATES, LENGTHS), find_pooling(how)(STATES, LENGTHS))
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -65,7 +65,7 @@ def test_the_last_state_of_a_recurrent_encoder_is_its_final_one(bidirectional: b
     encoder = RecurrentEncoder("gru", 2, 3, n_layers=2, bidirectional=bidirectional)
     shaken(encoder)
     states, final = encoder(STATES, LENGTHS)
-    torch.testing.assert_close(pool(states, LENGTHS, "last", both_directions=bidirectional), final[-1][0])
+    torch.testing.assert_close(find_pooling("last", both_directions=bidirectional)(states, LENGTHS), final[-1][0])
 
 
 @pytest.mark.parametrize("both_directions", [False, True])
@@ -75,14 +75,14 @@ def test_what_stands_behind_a_row_changes_nothing(how: str, both_directions: boo
     padded = STATES.clone()
     padded[1, 2:] = rubbish
     padded = F.pad(padded, (0, 0, 0, 4), value=rubbish)
-    expected = pool(STATES, LENGTHS, how, both_directions=both_directions)
-    assert torch.equal(pool(padded, LENGTHS, how, both_directions=both_directions), expected)
+    expected = find_pooling(how, both_directions=both_directions)(STATES, LENGTHS)
+    assert torch.equal(find_pooling(how, both_directions=both_directions)(padded, LENGTHS), expected)
 
 
 @pytest.mark.parametrize("how", POOLINGS)
 def test_padding_gets_no_gradient(how: str) -> None:
     states = STATES.clone().requires_grad_()
-    pool(states, LENGTHS, how).sum().backward()
+    find_pooling(how)(states, LENGTHS).sum().backward()
     assert states.grad is not None
     assert not states.grad[1, 2].any()
     assert states.grad[0].sum() == pytest.approx(2)
@@ -90,7 +90,7 @@ def test_padding_gets_no_gradient(how: str) -> None:
 
 def test_no_such_pooling() -> None:
     with pytest.raises(ConfigError) as caught:
-        pool(STATES, LENGTHS, "means")
+        find_pooling("means")
     assert str(caught.value) == "There is no pooling 'means'.\nDid you mean mean?"
 
 
@@ -181,4 +181,4 @@ def test_vectors_have_no_words() -> None:
 
 def test_half_precision_stays_half() -> None:
     for how in POOLINGS:
-        assert pool(STATES.bfloat16(), LENGTHS, how).dtype == torch.bfloat16
+        assert find_pooling(how)(STATES.bfloat16(), LENGTHS).dtype == torch.bfloat16

@@ -150,6 +150,14 @@ def test_learned_positions_end() -> None:
     )
 
 
+def test_learned_positions_are_not_waited_for() -> None:
+    # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
+    module = Learned(3, limit=5).to("meta")
+    assert module(torch.arange(5, device="meta")).shape == (5, 3)
+    with pytest.raises(DataError, match=r"^A sequence of 6 tokens is longer than the 5 learned positions\."):
+        module(torch.arange(6, device="meta"))
+
+
 @contextlib.contextmanager
 def two_threads() -> Iterator[None]:
     before = torch.get_num_threads()

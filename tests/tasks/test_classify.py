@@ -143,9 +143,13 @@ def test_balanced_classes_weigh_an_example_by_how_rare_its_class_is(tmp_path: Pa
     assert found.signature == "unit:example|class weights:balanced"
 
 
-def test_class_weights_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^training\.class_weights cannot be 'balance'\.\nDid you mean balanced\?"):
-        prepare(tmp_path, {"training.class_weights": "balance"})
+@pytest.mark.parametrize("class_weights", ["none", "balanced"])
+def test_the_loss_waits_for_no_device(tmp_path: Path, class_weights: str) -> None:
+    task, model, valid = parts(prepare(tmp_path, {"training.class_weights": class_weights}))
+    expected = task.loss(model, valid.batch(np.arange(5), CPU), smoothing=0.1)
+    # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
+    loss, weight = task.loss(model.to("meta"), valid.batch(np.arange(5), torch.device("meta")), smoothing=0.1)
+    assert (loss.shape, weight) == (expected[0].shape, expected[1])
 
 
 def learn_by_heart(task: Classify, model: nn.Module, examples: SequenceExamples) -> float:

@@ -112,7 +112,7 @@ def test_text_without_words_is_refused(tmp_path: Path) -> None:
 
 def test_positions_must_reach_over_a_piece(tmp_path: Path) -> None:
     prepared = prepare(tmp_path)
-    with pytest.raises(ConfigError, match=r"Pieces of text have up to 256 tokens, a start and an end"):
+    with pytest.raises(ConfigError, match=r"^data\.max_length is 256, but the model has positions for 257 tokens"):
         parts(prepared, positions="learned", max_positions=257)
     parts(prepared, positions="learned", max_positions=258)
 

@@ -159,7 +159,7 @@ def test_too_few_positions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         prepare(tmp_path, {"model.max_positions": 2})
     assert str(caught.value) == (
-        "model.max_positions is 2, and the start and the end of a piece of text take 2 of them.\n"
+        "model.max_positions is 2, and 2 special tokens stand around a text.\n"
         "Set model.max_positions to more than 2, as 512."
     )
     task, _, model = parts(prepare(tmp_path, {"model.max_positions": 20}))
@@ -167,7 +167,7 @@ def test_too_few_positions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         own.initialise(model)
     assert str(caught.value) == (
-        "Pieces of text have up to 256 tokens, a start and an end, but the model has positions for 20.\n"
+        "data.max_length is 256, but the model has positions for 20 tokens, 2 of them for special ones.\n"
         "Set data.max_length=18, or give the model more positions."
     )
 
@@ -227,6 +227,14 @@ def answers(task: Mask, model: nn.Module, text: PieceExamples) -> Iterator[tuple
         yield logits[torch.from_numpy(hidden)], torch.from_numpy(batch.ids[hidden])
 
 
+def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
+    task, train, model = parts(prepare(tmp_path))
+    expected = task.loss(model.eval(), train.batch(np.arange(4), CPU), smoothing=0.0)
+    # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
+    loss, weight = task.loss(model.to("meta"), train.batch(np.arange(4), torch.device("meta")), smoothing=0.0)
+    assert (loss.shape, weight) == (expected[0].shape, expected[1])
+
+
 def test_scores_are_over_all_hidden_tokens(
     learnt: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +244,10 @@ def test_scores_are_over_all_hidden_tokens(
     scores = task.scores(model, text, progress=done.append)
     loss, perplexity, accuracy = scores
     assert [score.name for score in scores] == ["loss", "perplexity", "masked_accuracy"]
-    assert {score.signature for score in scores} == {"unit:nats a token|hidden:0.15", "unit:token|hidden:0.15"}
+    n_hidden = sum(len(goals) for _, goals in answers(task, model, text))
+    assert [score.signature for score in scores] == [
+        f"{own}|hidden:0.15" for own in ("unit:nats a token", "unit:token", f"tokens:{n_hidden}")
+    ]
     assert done[-1] == text.n_tokens == 250
     total, weight = 0.0, 0.0
     for indices in text.fixed_order():

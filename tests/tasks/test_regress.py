@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from regard import config as configuration
-from regard.errors import ConfigError
 from regard.models.bert import Bert, BertConfig
 from regard.tasks.regress import Measured, Regress
 from regard.tasks.sequences import SequenceExamples
@@ -107,10 +106,3 @@ def test_a_network_of_ones_own_measures_too(tmp_path: Path) -> None:
     deviation = np.std([value for _, value in ROWS])
     assert [one.value for one in found] == pytest.approx([400 + deviation * 0.5 * 5, 400 + deviation * 0.5 * 3])
     assert task.loss(Own(), valid.batch(np.arange(4), CPU), smoothing=0.0)[1] == 4
-
-
-def test_numbers_have_no_class_weights(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"^training\.class_weights weighs the classes of the task classify; regress has"
-    ):
-        prepare(tmp_path, {"training.class_weights": "balanced"})

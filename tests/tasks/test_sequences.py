@@ -9,10 +9,7 @@ from torch import Tensor
 from regard.data.corpus import Corpus, CorpusWriter
 from regard.data.token_learning import learn
 from regard.data.tokenizers import Tokenizer
-from regard.models.bert import Bert, BertConfig
-from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
 from regard.tasks.sequences import (
-    EncoderModel,
     SequenceBatch,
     SequenceExamples,
     TokenSequences,
@@ -48,11 +45,6 @@ def examples_of(corpus: Corpus, *, batch_tokens: int = 16) -> SequenceExamples:
         batch_tokens=batch_tokens,
         seed=1,
     )
-
-
-def test_the_encoders_follow_the_protocol() -> None:
-    assert isinstance(Bert(BertConfig(vocab=9, n_layers=1, n_heads=1, d_model=4, d_ff=4)), EncoderModel)
-    assert isinstance(RecurrentEncoderModel(RecurrentEncoderConfig(vocab=9, d_model=4, d_state=4)), EncoderModel)
 
 
 def test_one_text_stands_between_its_start_and_its_end() -> None:

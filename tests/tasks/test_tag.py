@@ -210,8 +210,9 @@ def test_an_unknown_tag_is_an_error_with_its_place(tmp_path: Path) -> None:
         task.read([test], task.config.data, progress=no_progress)
 
 
-def test_tags_have_no_class_weights(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"^training\.class_weights weighs the classes of the task classify; tag has none"
-    ):
-        prepare(tmp_path, {"training.class_weights": "balanced"})
+def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
+    task, model, valid = parts(prepare(tmp_path))
+    expected = task.loss(model, valid.batch(np.arange(20), CPU), smoothing=0.0)
+    # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
+    loss, weight = task.loss(model.to("meta"), valid.batch(np.arange(20), torch.device("meta")), smoothing=0.0)
+    assert (loss.shape, weight) == (expected[0].shape, 70)

@@ -467,6 +467,11 @@ def test_validation_sees_the_moving_average_and_training_goes_on_without_it(
     [
         ({"training.steps": 0}, "The run has no end.", "Give --steps, --epochs or --minutes."),
         ({"training.schedule": "lineal"}, "There is no schedule 'lineal'.", "Did you mean linear?"),
+        (
+            {"training.class_weights": "balanced"},
+            "training.class_weights weighs the classes of the task classify; translate has none.",
+            "Leave it out.",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_read(
@@ -493,9 +498,15 @@ def test_a_run_that_has_begun_keeps_its_data_and_its_order(
 ) -> None:
     path = tmp_path / "run"
     drive(train(make_config({"training.steps": 3}), path))
-    with pytest.raises(UsageError) as caught:
-        next(resume(path, settings={"model.dropout": 0.5}))
-    assert caught.value.problem == "A run that has begun keeps its model."
+    kept = {
+        "model.dropout": "model",
+        "corruption.rate": "corruption",
+        "training.class_weights": "training.class_weights",
+    }
+    for key, name in kept.items():
+        with pytest.raises(UsageError) as caught:
+            next(resume(path, settings={key: "balanced" if name == "training.class_weights" else 0.5}))
+        assert caught.value.problem == f"A run that has begun keeps its {name}."
     with pytest.raises(ConfigError) as refused:
         next(resume(path, settings={"training.batch_tokens": 400}))
     before = configuration.read(path / "config.toml").training.batch_tokens
@@ -508,7 +519,10 @@ def test_a_run_that_has_begun_keeps_its_data_and_its_order(
 def test_a_warm_up_that_never_ends_is_told(make_config: MakeConfig, tmp_path: Path) -> None:
     settings = {"training.warmup": 50, "training.steps": 50}
     report = next(train(make_config(settings), tmp_path / "run", dry_run=True))
-    assert dict(report.facts)["note"] == ("the warm-up of 50 updates is no shorter than the run: the rate never falls")
+    assert dict(report.facts)["note"] == (
+        "the warm-up of 50 updates is no shorter than the run of 50: the rate reaches 100% of its peak, and never falls; "
+        "train longer, or lower training.warmup"
+    )
     longer = next(train(make_config({**settings, "training.steps": 51}), tmp_path / "run", dry_run=True))
     assert "note" not in dict(longer.facts)
 

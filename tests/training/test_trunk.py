@@ -135,3 +135,12 @@ def test_what_is_frozen_has_no_rate(name: str) -> None:
         f"training.freeze_trunk keeps the taken weights as they are, and training.{name} lets them learn."
     )
     assert caught.value.remedy == "Give one of the two."
+
+
+def test_lower_layers_learn_no_faster() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_trunk(TrainingConfig(init="runs/x", layer_decay=2.0))
+    assert caught.value.problem == (
+        "training.layer_decay is at most 1, not 2: lower layers learn no faster than upper ones."
+    )
+    assert caught.value.remedy == "Usual are 0.7 to 0.95."

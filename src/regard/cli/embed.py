@@ -28,7 +28,11 @@ def embed(
         ),
     ] = "mean",
     output: Annotated[
-        str, Parameter(metavar="FILE.npy", help="write the vectors there as an array (N, D) of float32")
+        str,
+        Parameter(
+            metavar="FILE.npy",
+            help="write the vectors there as an array (N, D) of float32; with --tokens, a row a word",
+        ),
     ] = "",
 ) -> None:
     """Write the vectors of texts as JSON, an object a line.
@@ -40,8 +44,6 @@ def embed(
     if output:
         if not output.endswith(".npy"):
             raise UsageError(f"--output writes a NumPy array, and '{output}' is no name of one.", "End it in .npy.")
-        if tokens:
-            raise UsageError("An array holds a vector a text, not one a word.", "Leave --output or --tokens out.")
         refuse_output(output)  # now, not after the work
     tell_files(texts)
     [loaded] = load_runs([run])
@@ -58,7 +60,7 @@ def embed(
             )
             waiting.hide()
             if output:
-                kept += [one.vector for one in found]
+                kept += [row for one in found for row in rows(one)]
             else:
                 for one in found:
                     print_json(as_json(one, tokens=tokens))
@@ -68,6 +70,11 @@ def embed(
         note(f"longer than the model reads, and cut at the end: {listed(cut)}")
     if output:
         write_array(output, kept)
+
+
+def rows(found: "Embedding") -> "list[Vectors]":
+    """Return what an array gets of a text: its vector, or those of its words."""
+    return [found.vector] if found.word_vectors is None else list(found.word_vectors)
 
 
 def as_json(found: "Embedding", *, tokens: bool) -> dict[str, Any]:

@@ -40,7 +40,8 @@ TokenizeOption = Annotated[
     str, Parameter(metavar="NAME", help="how sacreBLEU splits words for BLEU: 13a, intl, none, char, zh")
 ]
 OnBadOption = Annotated[
-    str, Parameter(metavar="POLICY", help="of text: stop when more than 1 % of the lines are bad, or keep-going")
+    str,
+    Parameter(metavar="POLICY", help="of text and labelled data: stop when more than 1 % of it is bad, or keep-going"),
 ]
 
 

@@ -57,8 +57,9 @@ def plan(
         str, Parameter(group=DEVICES, help="fp32 or bf16; auto takes bf16 where a device has it, on a CPU fp32 (auto)")
     ] = "",
     peak: Annotated[
-        float, Parameter(group=DEVICES, metavar="TFLOPS", help="TFLOP/s of one device, instead of what the table has")
-    ] = 0.0,
+        float | None,
+        Parameter(group=DEVICES, metavar="TFLOPS", help="TFLOP/s of one device, instead of what the table has"),
+    ] = None,
     utilisation: Annotated[
         float | None, Parameter(group=DEVICES, help="share of the peak that training keeps busy (0.35)")
     ] = None,
@@ -79,7 +80,7 @@ def plan(
         refuse_with_paper({**chosen, **sides, "devices": devices, "precision": precision, "peak": peak})
     given: dict[str, Any] = {"task": task, "vocab_size": vocab_size, "steps": steps, "length": length}
     given |= {"tokens": read_tokens(tokens, source_tokens, target_tokens), "utilisation": utilisation}
-    given |= {"devices": devices, "precision": precision, "peak": checked_peak(peak) * TERA}
+    given |= {"devices": devices, "precision": precision, "peak": flops_of(peak)}
     given = {name: value for name, value in given.items() if value is not None and value != ""}
     with busy("counting"):
         from regard.runtime import keep_freed_memory
@@ -128,11 +129,13 @@ def read_tokens(tokens: int | None, source: int | None, target: int | None) -> i
     return source, target
 
 
-def checked_peak(peak: float) -> float:
-    """Refuse a device that computes backwards."""
-    if not 0 <= peak < float("inf"):
+def flops_of(peak: float | None) -> float | None:
+    """Return a peak of TFLOP/s in FLOP/s, if one is given; refuse a device that computes nothing, or backwards."""
+    if peak is None:
+        return None
+    if not 0 < peak < float("inf"):
         raise UsageError(f"--peak is a number of TFLOP/s above 0, not {peak:g}.", "A P100 has 9.5.")
-    return peak
+    return peak * TERA
 
 
 def refuse_with_paper(options: Mapping[str, object]) -> None:

@@ -1,7 +1,7 @@
 """`regard predict`: labels, tags and numbers of texts, and what was hidden in them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -52,7 +52,7 @@ def predict(
     With --data the file comes out again as it is, with the columns `prediction` and `probability`; words in columns with
     the tag as the last. --json writes an object a line, with all probabilities.
     """
-    check_options(inputs, data=data, text=text, top=top, output=output)
+    check_options(inputs, data=data, text=text, top=top, output=output, json=json)
     tell_files(inputs, data=True)
     [loaded] = load_runs([run])
     check_task(loaded, data=data, top=top)
@@ -83,6 +83,8 @@ def predict_lines(
         written = [
             number for number, (text, _) in enumerate(pairs) if text.strip()
         ]  # of nothing there is nothing to say
+        if not inputs:
+            check_blanks(loaded, {done + number + 1: pairs[number][0] for number in written})
         found = loaded.predict(
             [pairs[number][0] for number in written],
             seconds=[pairs[number][1] for number in written],
@@ -122,6 +124,19 @@ def two_columns(loaded: "Run", lines: Sequence[str], second: str, before: int) -
         yield text, others[0] if others else ""
 
 
+def check_blanks(loaded: "Run", lines: Mapping[int, str]) -> None:
+    """Refuse a line of standard input in which nothing is to be guessed, where that is the task."""
+    from regard.data.formats.rows import excerpt
+    from regard.tasks.filling import BLANK, has_blank
+
+    for number, line in lines.items():
+        if loaded.config.task in ("mask", "denoise") and not has_blank(line):
+            raise DataError(
+                f"standard input, line {number}: there is no {BLANK} in '{excerpt(line)}'.",
+                f"Write {BLANK} in the place of what is to be guessed.",
+            )
+
+
 def json_line(number: int, pair: tuple[str, str], found: "Prediction | None", *, top: int) -> str:
     """Write what is known of a text as a line of JSON."""
     from regard.runs import disk
@@ -153,7 +168,7 @@ def tell_files(inputs: Sequence[str], *, data: bool = False) -> None:
             )
 
 
-def check_options(inputs: Sequence[str], *, data: str, text: str, top: int | None, output: str) -> None:
+def check_options(inputs: Sequence[str], *, data: str, text: str, top: int | None, output: str, json: bool) -> None:
     """Refuse options that do not go together, before anything is loaded."""
     if data and inputs:
         raise UsageError("Texts come from --data or from the command line, not from both.", "Leave one of them out.")
@@ -163,6 +178,19 @@ def check_options(inputs: Sequence[str], *, data: str, text: str, top: int | Non
         raise UsageError(f"--top is at least 1, not {top}.", "Give --top a larger number.")
     if output:
         refuse_output(output, [data] if data else [], role="the file that is read")
+    if output and data and not json:
+        refuse_other_format(output, data)
+
+
+def refuse_other_format(output: str, data: str) -> None:
+    """Refuse the name of a format that the file which is read does not have, and so does not come out in."""
+    from regard.data.formats.endings import TEXT, format_of
+
+    if format_of(data) is not TEXT and format_of(output) not in (TEXT, format_of(data)):
+        raise UsageError(
+            f"{data} comes out in its own format, and {output} has the name of another.",
+            f"Let the name given with --output end as {data} does.",
+        )
 
 
 def check_task(loaded: "Run", *, data: str, top: int | None) -> None:

@@ -15,7 +15,7 @@ from regard.data.formats.added_columns import AddedColumns
 from regard.data.formats.rows import Bad, byte_lines, decode
 from regard.data.labelled import read_labelled
 from regard.data.labelled_vectors import read_labelled_vectors
-from regard.data.tagged import Tagged, read_tagged
+from regard.data.tagged import Tagged, is_conllu, read_tagged
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -54,16 +54,21 @@ def _table(
     table = AddedColumns(file, names, wanted=(data.text, data.second, data.label))
     originals = table.rows()
     rows = read_labelled([file], data, labelled=False)
-    if not json:
-        yield table.heading()
+    heading = table.heading()  # written with the first rows: of a file that is refused, nothing comes out
+    n_rows = 0
     for answers in answered(loaded, rows, lambda row: row.text, lambda row: row.second, progress=progress):
+        n_rows += len(answers)
         if json:
             yield [json_line(row.line, (row.text, row.second), one, top=top) for row, one in answers]
-        else:
-            yield [
-                table.line(next(original for line, original in originals if line == row.line), as_cells(one, top=top))
-                for row, one in answers
-            ]
+            continue
+        written = [
+            table.line(next(original for line, original in originals if line == row.line), as_cells(one, top=top))
+            for row, one in answers
+        ]
+        yield [*heading, *written]
+        heading = []
+    if not n_rows:
+        raise DataError(f"{file}: there is no row in it.", "Check the step that wrote it.")
 
 
 def _columns(loaded: "Run", file: str, data: DataConfig, *, json: bool, progress: Waiting) -> Iterator[list[str]]:
@@ -131,7 +136,7 @@ class ColumnLines:
     """The lines of words in columns, each written again with its tag as a further column."""
 
     def __init__(self, file: str) -> None:
-        self.is_conllu = file.lower().removesuffix(".gz").endswith(".conllu")
+        self.is_conllu = is_conllu(file)
         self._lines = enumerate((decode(raw)[0] for raw in byte_lines(file)), start=1)
         self._begun = False
 

@@ -14,11 +14,15 @@ MOST = 2000
 
 
 class HoldOut:
-    """Sees the source of every example; then knows the largest hash that is held out. `wanted` is their number, or 0."""
+    """Sees the source of every example; then knows the largest hash that is held out. `wanted` is their number, or 0.
 
-    def __init__(self, wanted: int, *, noun: str = "pairs") -> None:
+    noun, source: what the examples and their sources are called
+    """
+
+    def __init__(self, wanted: int, *, noun: str = "pairs", source: str = "source") -> None:
         self._wanted = wanted
         self._noun = noun
+        self._source = source
         self._smallest: list[int] = []  # a heap of the negatives, so that the largest is on top
         self._largest = -1
         self._count = 0
@@ -44,7 +48,7 @@ class HoldOut:
         limit = -sorted(self._smallest, reverse=True)[(self._wanted or chosen) - 1]
         if limit >= self._largest:
             raise DataError(
-                f"Nearly all {self._noun} have one and the same source: held out by it, none is left for training.",
+                f"Nearly all {self._noun} have one and the same {self._source}: held out by it, none is left for training.",
                 "Give validation files with --valid.",
             )
         return limit

@@ -27,7 +27,7 @@ from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 
 KINDS = ("classify", "regress", "tag")
 N_NAMED = 5  # labels that a told decision lists
-_VERSION = "1"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +256,12 @@ def _told(
     data = source.data
     told: list[tuple[str, str]] = []
     if source.kind != "tag" and not source.vectors:
-        told.append(("columns", find_columns(data.train[0], data).sentence()))
+        columns = find_columns(data.train[0], data)
+        told.append(("columns", columns.sentence()))
+        if columns.idle_split:
+            told.append(
+                ("note", f"all rows are learnt from; --split {columns.idle_split} would keep their parts apart")
+            )
     if source.part and facts.limit >= 0:
         told.append(("held out", f"no row of '{data.split}' is of validation"))
     if facts.kept:

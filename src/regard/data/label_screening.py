@@ -23,7 +23,7 @@ from regard.data.text_screening import Faults, LeftOut, Progress, allowed_share
 from regard.errors import DataError
 
 MANY = 100  # classes; so many or more are suspicious if most examples have one of their own
-_VERSION = "1"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
 
 
 class Example(Protocol):
@@ -70,7 +70,7 @@ class Source:
             else:
                 faults.n_good += 1
                 yield row
-        faults.enforce(share)
+        faults.enforce(share, self.files)
 
     def settings(self) -> str:
         """Everything beside the files' contents on which the examples depend."""
@@ -127,7 +127,7 @@ def look_through(source: Source, hashes: Mapping[str, str], progress: Progress) 
     key = ("labels", _VERSION, source.settings(), repr(hold_out), *source.contents(hashes))
     found = dict(cached(key, lambda writer: _look_through(source, progress)).facts)
     counts = found.pop("counts")
-    facts = LabelFacts(
+    return LabelFacts(
         n_examples=counts["n_examples"],
         labels=counts["labels"],
         left_out=LeftOut.of(found, source.files),
@@ -135,13 +135,11 @@ def look_through(source: Source, hashes: Mapping[str, str], progress: Progress) 
         kept=frozenset(counts["kept"]),
         has_valid=counts["has_valid"],
     )
-    _refuse_useless(source, facts)
-    return facts
 
 
 def _look_through(source: Source, progress: Progress) -> dict[str, object]:
     """Read the training files once; return what `look_through` remembers, as JSON."""
-    faults, hold_out = Faults(), HoldOut(source.data.hold_out, noun="examples")
+    faults, hold_out = Faults(), HoldOut(source.data.hold_out, noun="examples", source="text")
     labels: Counter[str] = Counter()
     largest: dict[str, int] = {}  # the largest hash of an example with each label
     n_examples = 0
@@ -156,6 +154,7 @@ def _look_through(source: Source, progress: Progress) -> dict[str, object]:
             largest |= {label: max(largest.get(label, -1), hash) for label in own}
         if n_examples % 1000 == 0:
             progress("reading", n_examples)
+    _refuse_useless(source, labels, n_examples)
     has_valid = not source.data.valid and _has_valid(source)
     limit = -1 if source.data.valid or has_valid else hold_out.limit()
     kept = sorted(label for label, hash in largest.items() if hash <= limit)
@@ -174,21 +173,21 @@ def _has_valid(source: Source) -> bool:
     return True
 
 
-def _refuse_useless(source: Source, facts: LabelFacts) -> None:
+def _refuse_useless(source: Source, labels: Mapping[str, int], n_examples: int) -> None:
     """Refuse labels from which nothing can be learnt."""
     what = {"classify": ("examples", "label"), "tag": ("words", "tag")}.get(source.kind)
     if what is None:
         return
-    if len(facts.labels) == 1:
-        [only] = facts.labels
+    if len(labels) == 1:
+        [only] = labels
         raise DataError(
             f"{', '.join(source.files)}: all {what[0]} have the {what[1]} '{only}'.",
             "Give examples of two classes at least, or say which column is the label with --label.",
         )
-    if len(facts.labels) >= MANY and 2 * len(facts.labels) > sum(facts.labels.values()):
+    if len(labels) >= MANY and 2 * len(labels) > sum(labels.values()):
         raise DataError(
-            f"{', '.join(source.files)}: {len(facts.labels):,} different labels in {facts.n_examples:,} examples, "
-            f"such as '{excerpt(next(iter(facts.labels)))}'.",
+            f"{', '.join(source.files)}: {len(labels):,} different labels in {n_examples:,} examples, "
+            f"such as '{excerpt(next(iter(labels)))}'.",
             "Say which column is the label with --label; numbers are learnt by `regard train regress`.",
         )
 

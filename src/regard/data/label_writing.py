@@ -1,9 +1,10 @@
 """Labelled examples as the rows of an encoded corpus.
 
-    texts     ragged ids, second; numbers file, line, and label (classify) or value (regress: the bits of a float64)
-    tagged    ragged ids, firsts (where in ids each word begins), tags; numbers file, line
-    vectors   ragged vectors (the bits of float32, row by row); numbers file, line, and label or value
+    texts     ragged ids, second; numbers file, line, cut, and label (classify) or value (regress: the bits of a float64)
+    tagged    ragged ids, firsts (where in ids each word begins), tags; numbers file, line, cut
+    vectors   ragged vectors (the bits of float32, row by row); numbers file, line, cut, and label or value
 
+`cut` is 1 where the end of an example was more than is read, else 0.
 With `keep_texts` there is also `text`, and beside `second` also `second_text`.
 """
 
@@ -75,7 +76,7 @@ class LabelWriter:
                 for name in ("text",) if encoding.kind == "tag" else ("text", "second_text"):
                     writer.add_text(name)
         names = {"classify": ("label",), "regress": ("value",), "tag": ()}[encoding.kind]
-        for name in ("file", "line", *names):
+        for name in ("file", "line", "cut", *names):
             writer.add_numbers(name)
 
     def write(self, examples: Iterable[Example], progress: Progress) -> dict[str, Any]:
@@ -105,10 +106,9 @@ class LabelWriter:
         texts, seconds = [one.text for one in chunk], [one.second for one in chunk]
         encoded = encode_texts(texts, seconds, tokenizer, self.encoding.max_length)
         for one, ids, second, n_lost in zip(chunk, encoded.ids, encoded.second, encoded.n_lost, strict=True):
-            self._count(one, cut=n_lost > 0)
             self.n_unknown += (ids + second).count(tokenizer.unknown_id)
             kept = {"text": one.text, "second_text": one.second} if self.keep_texts else {}
-            self.writer.append(ids=ids, second=second, **self._goal(one), **kept)
+            self.writer.append(ids=ids, second=second, **self._goal(one, cut=n_lost > 0), **kept)
 
     def _write_tagged(self, chunk: Sequence[Tagged]) -> None:
         tokenizer = self.encoding.tokenizer
@@ -116,35 +116,35 @@ class LabelWriter:
         encoded = encode_words([one.words for one in chunk], tokenizer, self.encoding.max_length)
         for one, ids, firsts in zip(chunk, encoded.ids, encoded.firsts, strict=True):
             n_lost = len(one.words) - len(firsts)
-            self._count(one, cut=n_lost > 0)
             self.n_words_cut += n_lost
             self.n_unknown += ids.count(tokenizer.unknown_id)
             tags = [self._number(one, tag) for tag in one.tags][: len(firsts)]
             kept = {"text": one.key} if self.keep_texts else {}
-            self.writer.append(ids=ids, firsts=firsts, tags=tags, **self._place(one), **kept)
+            self.writer.append(ids=ids, firsts=firsts, tags=tags, **self._place(one, cut=n_lost > 0), **kept)
 
     def _write_vectors(self, chunk: Sequence[LabelledVectors]) -> None:
         for one in chunk:
-            self._count(one, cut=len(one.vectors) > self.encoding.max_length)
             self.n_features = one.vectors.shape[1]
             vectors = one.vectors[: self.encoding.max_length]
             bits = np.ascontiguousarray(vectors, dtype=np.float32).view(np.uint32).ravel()
-            self.writer.append(vectors=bits.tolist(), **self._goal(one))
+            cut = len(one.vectors) > self.encoding.max_length
+            self.writer.append(vectors=bits.tolist(), **self._goal(one, cut=cut))
 
-    def _count(self, example: Example, *, cut: bool) -> None:
+    def _place(self, example: Example, *, cut: bool) -> dict[str, int]:
+        """The place of an example, and whether it was cut, which is counted."""
+        file, line = self._files[example.file], example.line
         if cut:
-            self.first_cut = self.first_cut if self.n_cut else (self._files[example.file], example.line)
+            self.first_cut = self.first_cut if self.n_cut else (file, line)
             self.n_cut += 1
+        return {"file": file, "line": line, "cut": int(cut)}
 
-    def _place(self, example: Example) -> dict[str, int]:
-        return {"file": self._files[example.file], "line": example.line}
-
-    def _goal(self, example: Example) -> dict[str, int]:
+    def _goal(self, example: Example, *, cut: bool) -> dict[str, int]:
         """The place of an example and what is to be said of it."""
         [label] = example.labels
+        place = self._place(example, cut=cut)
         if self.encoding.kind == "regress":
-            return {**self._place(example), "value": int(np.float64(number_of(label)).view(np.int64))}
-        return {**self._place(example), "label": self._number(example, label)}
+            return {**place, "value": int(np.float64(number_of(label)).view(np.int64))}
+        return {**place, "label": self._number(example, label)}
 
     def _number(self, example: Example, label: str) -> int:
         number = self._numbers.get(label)

@@ -9,19 +9,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from regard.config import DataConfig
-from regard.data.formats.names import INDEXES, LABELS, TEXTS, TWOS, folded, listed, plain
+from regard.data.formats.names import INDEXES, LABELS, SPLITS, TEXTS, TWOS, folded, listed, plain
 from regard.data.formats.rows import excerpt
 from regard.errors import DataError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of columns as a file has them; "" for one that is not there."""
+    """The names of columns as a file has them; "" for one that is not there.
+
+    idle_split: one that by its name says parts, though none was asked for
+    """
 
     text: str
     second: str = ""
     label: str = ""
     split: str = ""
+    idle_split: str = ""
 
     def sentence(self) -> str:
         """Say which columns they are."""
@@ -57,7 +61,8 @@ def choose_columns(file: str, fields: Mapping[str, str], data: DataConfig, *, la
         label = _only(free)
     if not text or (labelled and not label):
         raise _cannot_tell(file, fields, text=text, label=label or not labelled)
-    return Columns(text, second, label, part)
+    idle = "" if data.split else _only(name for name in free if plain(name) in SPLITS and name != label)
+    return Columns(text, second, label, part, idle)
 
 
 def _asked(file: str, wanted: str, fields: Mapping[str, str], *, may_lack: bool = False) -> str:

@@ -144,7 +144,7 @@ class _Sentences:
 
         In text from the web # may be a word: then its tag is one that came before.
         """
-        if _is_conllu(self.file):
+        if is_conllu(self.file):
             return True
         if not line.startswith("# ") or "\t" in line:
             return False
@@ -162,34 +162,35 @@ def _cells(line: str, separator: str) -> list[str]:
     return line.split("\t") if separator == "\t" else [cell for cell in line.split(" ") if cell]
 
 
-def _is_conllu(file: str) -> bool:
+def is_conllu(file: str) -> bool:
+    """Tell by its name whether a file is CoNLL-U."""
     return file.lower().removesuffix(".gz").endswith(".conllu")
 
 
 def _layout(file: str, number: int, line: str, data: DataConfig, labelled: bool) -> tuple[_Layout, bool]:
     """Return how a file is read that begins with such a line, and whether that line is a header."""
-    is_conllu = _is_conllu(file)
-    separator = "\t" if "\t" in line or is_conllu else " "
+    conllu = is_conllu(file)
+    separator = "\t" if "\t" in line or conllu else " "
     cells = _cells(line, separator)
-    if is_conllu and len(cells) != len(CONLLU):
+    if conllu and len(cells) != len(CONLLU):
         raise DataError(
             f"{file}:{number}: CoNLL-U has {len(CONLLU)} columns parted by tabs, and {len(cells)} came.",
             "Mend the file, or give it another name, such as words.conll.",
         )
     names = [plain(cell) for cell in cells]
     asked = [plain(name) for name in (data.text, data.label) if name and not name.isdecimal()]
-    is_header = not is_conllu and (
+    is_header = not conllu and (
         (names[0] in _WORDS and names[-1] in _TAGS) or (bool(asked) and all(name in names for name in asked))
     )
-    known = {name: place for place, name in enumerate(CONLLU if is_conllu else names if is_header else ())}
+    known = {name: place for place, name in enumerate(CONLLU if conllu else names if is_header else ())}
     n_columns = len(cells)
-    word = _column(file, number, data.text, known, n_columns, default=known["form"] if is_conllu else 0)
+    word = _column(file, number, data.text, known, n_columns, default=known["form"] if conllu else 0)
     tag = -1
     if labelled:
-        tag = _column(file, number, data.label, known, n_columns, default=known["upos"] if is_conllu else n_columns - 1)
+        tag = _column(file, number, data.label, known, n_columns, default=known["upos"] if conllu else n_columns - 1)
         if word == tag:
             raise _no_tag(file, number, word, n_columns)
-    return _Layout(separator, n_columns, word, tag, is_conllu), is_header
+    return _Layout(separator, n_columns, word, tag, conllu), is_header
 
 
 def _column(file: str, number: int, wanted: str, known: Mapping[str, int], n_columns: int, *, default: int) -> int:

@@ -81,7 +81,7 @@ def good_parts(
         else:
             faults.n_good += 1
             yield part
-    faults.enforce(share)
+    faults.enforce(share, files)
 
 
 @dataclass
@@ -108,11 +108,11 @@ class Faults:
         }
         return {"reasons": dict(self.reasons.most_common()), "examples": examples}
 
-    def enforce(self, share: float) -> None:
-        """Refuse text of which more than a share is bad, or nothing good."""
+    def enforce(self, share: float, files: Sequence[str]) -> None:
+        """Refuse files of which more than a share is bad, or nothing good."""
         n_bad = self.reasons.total()
         if not self.n_good and not n_bad:
-            raise DataError("No text was read: the files hold none.", "Check that these are the right files.")
+            raise DataError(f"{', '.join(files)}: no text was found.", "Check that it is the right file.")
         if self.n_good and n_bad <= share * (n_bad + self.n_good):
             return
         counts = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())

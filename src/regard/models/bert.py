@@ -59,9 +59,11 @@ class SegmentEmbedding(nn.Module):
         """(B, T) to (B, T, D); without segments, the first text's vector (D,)."""
         if segments is None:
             return self.weight[0]
-        if segments.numel() and int(segments.max()) >= len(self.weight):
+        # Elsewhere than on a CPU, the largest would have to be waited for.
+        n_texts = int(segments.max()) + 1 if segments.device.type == "cpu" and segments.numel() else 0
+        if n_texts > len(self.weight):
             raise DataError(
-                f"A sequence of {int(segments.max()) + 1} texts is more than the {len(self.weight)} segments of the model.",
+                f"A sequence of {n_texts} texts is more than the {len(self.weight)} segments of the model.",
                 "Give fewer texts, or train a model with more of model.n_segments.",
             )
         return F.embedding(segments, self.weight)

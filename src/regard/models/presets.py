@@ -174,6 +174,17 @@ def build_model(config: ModelConfig, *, seed: int = 0) -> nn.Module:
     return _MODELS[type(config)](config, seed=seed)
 
 
+def positions_of(table: ModelTable) -> int | None:
+    """Return the most tokens a model reads at once, special ones counted; None for any, or where there is no preset."""
+    if not table.preset:
+        return None
+    config = model_config(table, origin="model", **_some_sizes(find_preset(table.preset), 1000))
+    with torch.device("meta"):  # shapes are enough, no memory is taken
+        model = build_model(config)
+    positions: int | None = getattr(model, "max_length", None)
+    return positions
+
+
 def count_parameters(preset: Preset, vocab_size: int) -> int:
     """Count what a preset learns with a vocabulary of this size; shapes are enough, no memory is taken."""
     table = ModelTable(preset=preset.name)

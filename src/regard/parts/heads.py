@@ -57,11 +57,6 @@ def find_pooling(how: str, *, both_directions: bool = False) -> Pooling:
     return last_state_of_both if how == "last" and both_directions else _POOLINGS[how]
 
 
-def pool(states: Tensor, lengths: Tensor, how: str, *, both_directions: bool = False) -> Tensor:
-    """(B, T, D), of which (B,) are real, to one state a sequence (B, D)."""
-    return find_pooling(how, both_directions=both_directions)(states, lengths)
-
-
 class Pooler(nn.Module):
     """tanh(W x + b) of the class token, as BERT has it between its encoder and a classifier (Devlin et al. 2019)."""
 

@@ -1,9 +1,8 @@
 """Classification: a text, or two, or a sequence of vectors, to one of several classes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,10 @@ from regard.data.corpus import Corpus
 from regard.evaluation import labels as evaluation
 from regard.evaluation.scores import Score
 from regard.tasks.label_table import balanced_weights
-from regard.tasks.sequence_inputs import Inputs
-from regard.tasks.sequence_task import SequenceTask, softmax
+from regard.tasks.sequence_task import softmax
 from regard.tasks.sequences import Outputs, SequenceExamples
 from regard.tasks.task import Indices
+from regard.tasks.whole_sequence import WholeSequenceTask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,24 +33,22 @@ class Classified:
     cut: bool = False
 
 
-class Classify(SequenceTask):
+class Classify(WholeSequenceTask[Classified]):
     """The task of classification."""
 
     name = "classify"
-    head = "sequence"
-    n_specials = 3
-    weighs_classes = True
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))
 
     def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy of the classes; with class weights, each example's times its own."""
-        losses = F.cross_entropy(outputs.float(), labels, label_smoothing=smoothing, reduction="none")
+        goals = labels.to(outputs.device)
+        losses = F.cross_entropy(outputs.float(), goals, label_smoothing=smoothing, reduction="none")
         if self.class_weights is None:
             return losses.sum(), len(labels)
-        weights = self.class_weights.to(labels.device)[labels]
-        return (weights * losses).sum(), float(weights.sum())
+        weights = self.class_weights[labels]
+        return (weights.to(outputs.device) * losses).sum(), float(weights.sum())
 
     @cached_property
     def class_weights(self) -> Tensor | None:
@@ -76,31 +73,13 @@ class Classify(SequenceTask):
         """How often each class (a row) was taken for which (a column), in the order of `table.labels`."""
         return evaluation.confusion(examples.corpus.numbers["label"], np.stack(outputs).argmax(1), self.n_outputs)
 
-    def answers(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Classified]:
-        return [self._classified(output, cut=False) for output in outputs]
-
     def expected(self, examples: SequenceExamples) -> list[str]:
         return [self.table.labels[number] for number in examples.corpus.numbers["label"].tolist()]
 
     def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
-        found = self._classified(output, cut=False)
+        found = self.said(output, cut=False)
         expected = self.table.labels[examples.corpus.numbers["label"][row]]
         return expected, f"{found.label} ({100 * found.probability:.0f} %)"
-
-    def predict(
-        self,
-        model: Any,
-        texts: Inputs,
-        seconds: Sequence[str] = (),
-        *,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Classified]:
-        """Tell the class of each text, or of each sequence of vectors (T, F), in their order.
-
-        seconds: the second text of each, empty where there is none.
-        """
-        answers = self.read_inputs(model, texts, seconds, progress=progress)
-        return [self._classified(output, cut=cut) for output, cut in answers]
 
     def label_facts(self) -> list[tuple[str, str]]:
         facts = self.table.facts("class")
@@ -111,8 +90,8 @@ class Classify(SequenceTask):
         spread = f"from {weights.min():.2f} ({common}) to {weights.max():.2f} ({rare})"
         return [*facts, ("class weights", f"balanced, {spread}")]
 
-    def _classified(self, logits: Outputs, *, cut: bool) -> Classified:
-        shares = softmax(logits)
+    def said(self, output: Outputs, *, cut: bool) -> Classified:
+        shares = softmax(output)
         order = np.argsort(-shares, kind="stable").tolist()
         probabilities = {self.table.labels[number]: float(shares[number]) for number in order}
         label = self.table.labels[order[0]]

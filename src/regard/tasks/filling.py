@@ -69,6 +69,11 @@ class Blanks:
         return "".join(one for pair in zip_longest(self.parts, texts, fillvalue="") for one in pair)
 
 
+def has_blank(text: str) -> bool:
+    """Tell whether something is to be guessed in a text."""
+    return _BLANKS.search(text) is not None
+
+
 def find_blanks(text: str, tokenizer: Tokenizer) -> Blanks:
     """Cut a text at its blanks and encode the parts, so that a blank may be any token that could stand there.
 

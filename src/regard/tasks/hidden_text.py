@@ -4,7 +4,7 @@ What is hidden, and how a model says what it was, is in `mask.py` and `denoise.p
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +20,10 @@ from regard.data.corpus import Corpus
 from regard.data.running_text import TextData, prepare_text, text_corpus
 from regard.data.text_screening import LeftOut, allowed_share
 from regard.data.tokenizers import Tokenizer
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.evaluation.scores import Score, text_scores
-from regard.models.presets import build_model, model_config
 from regard.tasks.pieces import ENDS, PieceBatch, PieceExamples
+from regard.tasks.reach import longest_text, refuse_short
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.word_vectors import WordVectors
 
@@ -86,13 +86,7 @@ class HiddenText(ABC):
 
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embedding; refuse a network that cannot read a whole piece."""
-        limit = getattr(model, "max_length", None)
-        if limit is not None and limit < self.longest + ENDS:
-            raise ConfigError(
-                f"Pieces of text have up to {self.longest:,} tokens, a start and an end, but the model has positions for "
-                f"{limit:,}.",
-                f"Set data.max_length={limit - ENDS}, or give the model more positions.",
-            )
+        refuse_short(model, self.longest, n_specials=ENDS)
         if self.word_vectors is not None:
             for name in self.embeddings:
                 self.word_vectors.put_into(model, name, self.config)
@@ -106,7 +100,7 @@ class HiddenText(ABC):
     @cached_property
     def longest(self) -> int:
         """How many tokens of text a piece has at most."""
-        return longest_piece(self.config, self.sizes())
+        return longest_text(self.config, n_specials=ENDS)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
         """Score what is hidden in all the text; with `n_decoded`, show some pieces of it."""
@@ -197,20 +191,3 @@ def batches(model: nn.Module, text: PieceExamples) -> Iterator[PieceBatch]:
     """All pieces of a text, for where the model is."""
     device = next(model.parameters()).device
     return (text.batch(indices, device) for indices in text.fixed_order())
-
-
-def longest_piece(config: RunConfig, sizes: Mapping[str, Any]) -> int:
-    """The most tokens of a piece: what data.max_length allows, and the model's positions beside its start and end."""
-    if not config.model.preset:
-        return config.data.max_length
-    with torch.device("meta"):  # shapes are enough, no memory is taken
-        model = build_model(model_config(config.model, origin="model", **sizes))
-    positions: int | None = getattr(model, "max_length", None)
-    if positions is None:
-        return config.data.max_length
-    if positions <= ENDS:
-        raise ConfigError(
-            f"model.max_positions is {positions}, and the start and the end of a piece of text take {ENDS} of them.",
-            f"Set model.max_positions to more than {ENDS}, as 512.",
-        )
-    return min(config.data.max_length, positions - ENDS)

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.config import RunConfig
 from regard.data.label_corpora import LabelledData
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError, did_you_mean
 from regard.runs.disk import as_json, write_atomically
 
 FILE = "labels.json"
+WEIGHED = "classify"  # the one task whose classes may be weighed
+CLASS_WEIGHTS = ("none", "balanced")
 N_SHOWN = 8  # labels that a report lists with their counts
 
 
@@ -91,6 +94,19 @@ class LabelTable:
         constant = f"{100 * pairs[0][0] / total:.1f} %: a constant answer has that accuracy"
         plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
         return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{pairs[0][1]}, {constant}")]
+
+
+def check_label_settings(config: RunConfig) -> None:
+    """Refuse class weights that do not exist, or where nothing is weighed by them; and smoothing of numbers."""
+    given = config.training.class_weights
+    if given not in CLASS_WEIGHTS:
+        raise ConfigError(f"training.class_weights cannot be '{given}'.", did_you_mean(given, CLASS_WEIGHTS))
+    if given != "none" and config.task != WEIGHED:
+        raise ConfigError(
+            f"training.class_weights weighs the classes of the task {WEIGHED}; {config.task} has none.", "Leave it out."
+        )
+    if config.training.label_smoothing and config.task == "regress":
+        raise ConfigError("training.label_smoothing is about probabilities, and regress has numbers.", "Set it to 0.")
 
 
 def balanced_weights(counts: Sequence[int]) -> list[float]:

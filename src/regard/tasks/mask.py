@@ -18,6 +18,7 @@ from regard.config import DecodingConfig
 from regard.data.corruption import MASK, MASKED, REPLACED, Choices, mask_tokens
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError
+from regard.evaluation.labels import share_right
 from regard.evaluation.scores import Score, text_scores
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
 from regard.tasks.aligning import padded
@@ -90,7 +91,7 @@ class Mask(HiddenText):
                 n_hidden += len(goals)
                 n_read += batch.n_tokens
                 progress(n_read)
-        accuracy = Score(name="masked_accuracy", value=100 * n_right / n_hidden, signature="unit:token")
+        accuracy = share_right(n_right, n_hidden, unit="tokens", name="masked_accuracy")
         return self.signed([*text_scores(total, n_tokens=n_hidden, n_bytes=None), accuracy])
 
     def samples(self, model: nn.Module, batch: PieceBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
@@ -128,7 +129,8 @@ class Mask(HiddenText):
 
     def _fill(self, model: nn.Module, found: list[Blanks], rows: list[list[int]], top: int) -> list[Filled]:
         ids, lengths = padded(rows, self.tokenizer.pad_id, next(model.parameters()).device)
-        probabilities = _logits(model, ids, lengths, ids == self.mask_id).softmax(dim=1)
+        places = (ids == self.mask_id).flatten().nonzero()[:, 0]
+        probabilities = _logits(model, ids, lengths, places).softmax(dim=1)
         # What no training text hides must not be guessed either.
         ordinary = torch.from_numpy(self.ordinary).to(ids.device)
         values, tokens = (probabilities * ordinary).topk(min(top, int(ordinary.sum())), dim=1)
@@ -144,8 +146,8 @@ class Mask(HiddenText):
         return filled
 
     def _asked(self, batch: PieceBatch, shown: Indices, hidden: Choices) -> tuple[Asked, Tensor]:
-        """What a model is asked: ids (B, T), lengths (B,), where something is hidden (B, T). And what it was, (N,)."""
-        arrays = shown, batch.lengths, hidden, batch.ids[hidden]
+        """What a model is asked: ids (B, T), lengths (B,), the hidden places (N,) among B·T. And what was there, (N,)."""
+        arrays = shown, batch.lengths, np.flatnonzero(hidden), batch.ids[hidden]
         ids, lengths, places, goals = (torch.from_numpy(array).to(batch.device) for array in arrays)
         return (ids, lengths, places), goals
 
@@ -158,19 +160,23 @@ def _has_head(model: Any) -> bool:
     return hasattr(model, "encode") and hasattr(getattr(model, "head", None), "transform")
 
 
-def _states(model: Any, ids: Tensor, lengths: Tensor, hidden: Tensor) -> Tensor:
+def _states(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
     """The states (N, D) of the hidden tokens, ready for the output layer."""
-    states: Tensor = model.head.transform(model.encode(ids, lengths)[hidden])
+    states: Tensor = model.head.transform(_at(model.encode(ids, lengths), places))
     return states
 
 
-def _logits(model: Any, ids: Tensor, lengths: Tensor, hidden: Tensor) -> Tensor:
+def _logits(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
     """The logits (N, V) of the hidden tokens."""
     if not _has_head(model):
-        logits: Tensor = model(ids, lengths)[hidden]
-    else:
-        logits = model.head.output(_states(model, ids, lengths, hidden))
+        return _at(model(ids, lengths), places).float()
+    logits: Tensor = model.head.output(_states(model, ids, lengths, places))
     return logits.float()
+
+
+def _at(x: Tensor, places: Tensor) -> Tensor:
+    """(B, T, D) to (N, D). Not by a mask of booleans: how many there are would have to be waited for."""
+    return x.flatten(0, 1).index_select(0, places)
 
 
 def _answers(model: Any, inputs: Asked, goals: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -3,9 +3,8 @@
 Numbers are learnt standardised, (number - mean) / deviation of the training data, and told as they were written.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,9 @@ from torch import Tensor
 from regard.data.corpus import Corpus
 from regard.evaluation.numbers import mean_absolute_error, r_squared, spearman
 from regard.evaluation.scores import Score
-from regard.tasks.sequence_inputs import Inputs
-from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import Outputs, SequenceExamples
 from regard.tasks.task import Indices
+from regard.tasks.whole_sequence import WholeSequenceTask
 
 Numbers = npt.NDArray[np.float64]
 
@@ -31,12 +29,10 @@ class Measured:
     cut: bool = False
 
 
-class Regress(SequenceTask):
+class Regress(WholeSequenceTask[Measured]):
     """The task of regression."""
 
     name = "regress"
-    head = "sequence"
-    n_specials = 3
     sample_labels = ("text", "value", "predicted")
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
@@ -47,7 +43,7 @@ class Regress(SequenceTask):
 
     def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
         """The squared error of standardised numbers."""
-        return (outputs[:, 0].float() - labels).square().sum(), len(labels)
+        return (outputs[:, 0].float() - labels.to(outputs.device)).square().sum(), len(labels)
 
     def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
         """The loss, Spearman's correlation, R² and the mean absolute error in the unit of the data."""
@@ -60,32 +56,17 @@ class Regress(SequenceTask):
             mean_absolute_error(gold, found),
         ]
 
-    def answers(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Measured]:
-        return [Measured(value=self._number(output)) for output in outputs]
-
     def expected(self, examples: SequenceExamples) -> list[float]:
         return list(_values(examples.corpus).tolist())
 
     def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
         return f"{_values(examples.corpus)[row]:.4g}", f"{self._number(output):.4g}"
 
-    def predict(
-        self,
-        model: Any,
-        texts: Inputs,
-        seconds: Sequence[str] = (),
-        *,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Measured]:
-        """Tell the number of each text, or of each sequence of vectors (T, F), in their order.
-
-        seconds: the second text of each, empty where there is none.
-        """
-        answers = self.read_inputs(model, texts, seconds, progress=progress)
-        return [Measured(value=self._number(output), cut=cut) for output, cut in answers]
-
     def label_facts(self) -> list[tuple[str, str]]:
         return [("numbers", f"mean {self.table.mean:.4g}, standard deviation {self.table.deviation:.4g}")]
+
+    def said(self, output: Outputs, *, cut: bool) -> Measured:
+        return Measured(value=self._number(output), cut=cut)
 
     def _number(self, output: Outputs) -> float:
         """What an output (1,) says in the unit of the data."""

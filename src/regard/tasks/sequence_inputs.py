@@ -1,17 +1,14 @@
-"""What is given to be answered: texts or vectors, encoded and cut to what the model reads; and how long that is."""
+"""What is given to be answered: texts or vectors, encoded and cut to what the model reads."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from regard.config import RunConfig
 from regard.data.label_encoding import encode_texts
 from regard.data.tokenizers import Tokenizer
-from regard.errors import ConfigError, UsageError
-from regard.models.presets import find_preset
+from regard.errors import UsageError
 from regard.tasks.sequences import Sequences, TokenSequences, VectorSequences
 
 Inputs = Sequence[str] | Sequence[npt.NDArray[np.floating]]  # texts, or vectors (T, F) where a run is about them
@@ -59,26 +56,3 @@ def _vectors(number: int, given: Any, n_features: int) -> npt.NDArray[np.float32
             f"Give arrays of shape (T, {n_features}).",
         )
     return np.ascontiguousarray(given, np.float32)
-
-
-def positions_of(config: RunConfig) -> int | None:
-    """How many positions the model of a config has; None for any, or where the network is the caller's own."""
-    if not config.model.preset:
-        return None
-    preset = find_preset(config.model.preset)
-    default = next((field.default for field in fields(preset.config) if field.name == "max_positions"), None)
-    positions = {"max_positions": default, **preset.fields, **config.model.fields}["max_positions"]
-    return positions if isinstance(positions, int) else None
-
-
-def longest_text(config: RunConfig, *, n_specials: int) -> int:
-    """The most tokens of an example: what data.max_length allows, and the model's positions beside special tokens."""
-    positions = positions_of(config)
-    if positions is None:
-        return config.data.max_length
-    if positions <= n_specials:
-        raise ConfigError(
-            f"model.max_positions is {positions}, and {n_specials} special tokens stand around a text.",
-            f"Set model.max_positions to more than {n_specials}, as 512.",
-        )
-    return min(config.data.max_length, positions - n_specials)

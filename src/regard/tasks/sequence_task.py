@@ -25,10 +25,11 @@ from regard.data.label_writing import cut_sentence
 from regard.data.labelled_vectors import are_vectors
 from regard.data.text_screening import LeftOut
 from regard.data.tokenizers import Tokenizer
-from regard.errors import ConfigError, did_you_mean
+from regard.errors import ConfigError
 from regard.evaluation.scores import Score
+from regard.models.presets import positions_of
 from regard.tasks.label_table import LabelTable
-from regard.tasks.sequence_inputs import Inputs, longest_text, positions_of, text_inputs, vector_inputs
+from regard.tasks.reach import longest_text, refuse_short
 from regard.tasks.sequences import (
     Outputs,
     SequenceBatch,
@@ -43,7 +44,6 @@ from regard.tasks.word_vectors import WordVectors
 VOCABULARY = "shared.json"
 N_SAMPLES = 3  # shown at a validation
 SAMPLE_CHARACTERS = 200  # of each of their texts
-CLASS_WEIGHTS = ("none", "balanced")
 
 
 class SequenceTask(ABC):
@@ -51,7 +51,6 @@ class SequenceTask(ABC):
 
     head, n_specials:  which head a model needs; how many special tokens stand around the longest example
     unit:              what is labelled, in the plural
-    weighs_classes:    whether training.class_weights means something
     splits:            whether a text that is too long is read in parts when it is scored, and not cut
     """
 
@@ -62,7 +61,6 @@ class SequenceTask(ABC):
     head: str
     n_specials: int
     unit = "texts"
-    weighs_classes = False
     splits = False
 
     def __init__(self, tokenizer: Tokenizer | None, config: RunConfig, table: LabelTable) -> None:
@@ -72,7 +70,6 @@ class SequenceTask(ABC):
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
-        cls._check_class_weights(config)
         of_vectors = are_vectors((*config.data.train, *config.data.valid), config.tokenizer)
         given = Tokenizer.load(vocabulary / VOCABULARY) if vocabulary is not None and not of_vectors else None
         known = LabelTable.find(vocabulary, task=cls.name) if vocabulary is not None else None
@@ -112,23 +109,18 @@ class SequenceTask(ABC):
         return {**sizes, "head": self.head, **features}
 
     @property
+    def n_around(self) -> int:
+        """How many special tokens stand around an example; vectors have none."""
+        return self.n_specials if self.tokenizer is not None else 0
+
+    @cached_property
     def longest(self) -> int:
         """The most tokens (or vectors) of an example that are read, special tokens not counted."""
-        return longest_text(self.config, n_specials=self.n_specials if self.tokenizer is not None else 0)
+        return longest_text(self.config, n_specials=self.n_around)
 
     def initialise(self, model: nn.Module) -> None:
-        """Put given word vectors into the embedding; a word without a vector keeps its random one.
-
-        The positions of a preset were asked for before the data was cut; those of a network of the caller's own are known
-        only now.
-        """
-        limit, n_specials = getattr(model, "max_length", None), self.n_specials if self.tokenizer is not None else 0
-        if limit is not None and self.longest + n_specials > limit:
-            raise ConfigError(
-                f"data.max_length is {self.longest:,}, but the model has positions for {limit:,} tokens, {n_specials} of "
-                "them for special ones.",
-                f"Set data.max_length={limit - n_specials}, or give the model more positions.",
-            )
+        """Put given word vectors into the embedding; a word without a vector keeps its random one."""
+        refuse_short(model, self.longest, n_specials=self.n_around)
         if self.word_vectors is not None:
             self.word_vectors.put_into(model, "embedding.tokens.weight", self.config)
 
@@ -223,16 +215,6 @@ class SequenceTask(ABC):
             seed=self.config.seed,
         )
 
-    def read_inputs(
-        self, model: Any, inputs: Inputs, seconds: Sequence[str], *, progress: Callable[[int], None] | None
-    ) -> list[tuple[Outputs, bool]]:
-        """What a model says of each text, or sequence of vectors, in their order; and whether it was cut to fit."""
-        if self.tokenizer is None:
-            sequences, cut = vector_inputs(inputs, seconds, n_features=self.table.n_features, longest=self.longest)
-        else:
-            sequences, cut = text_inputs(inputs, seconds, self.tokenizer, longest=self.longest)
-        return list(zip(self.read_sequences(model, sequences, progress=progress), cut, strict=True))
-
     def label_facts(self) -> list[tuple[str, str]]:
         """What the report says of the labels."""
         return self.table.facts("class")
@@ -243,7 +225,7 @@ class SequenceTask(ABC):
 
     @abstractmethod
     def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
-        """What outputs (N, n_outputs) cost where labels (N,) are right, summed, and their weight."""
+        """What outputs (N, n_outputs), wherever they are, cost where labels (N,) are right, summed, and their weight."""
 
     @abstractmethod
     def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
@@ -260,17 +242,6 @@ class SequenceTask(ABC):
     @abstractmethod
     def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
         """What was expected of an example, and what was said of it, as a validation shows them."""
-
-    @classmethod
-    def _check_class_weights(cls, config: RunConfig) -> None:
-        given = config.training.class_weights
-        if given not in CLASS_WEIGHTS:
-            raise ConfigError(f"training.class_weights cannot be '{given}'.", did_you_mean(given, CLASS_WEIGHTS))
-        if given != "none" and not cls.weighs_classes:
-            raise ConfigError(
-                f"training.class_weights weighs the classes of the task classify; {cls.name} has none.",
-                "Leave it out.",
-            )
 
     def _data_facts(
         self, found: LabelledData, train: SequenceExamples, valid: SequenceExamples
@@ -292,7 +263,7 @@ class SequenceTask(ABC):
     def _model_facts(self) -> list[tuple[str, str]]:
         facts = []
         if self.longest < self.config.data.max_length:
-            positions = f"the model has positions for {positions_of(self.config):,}"
+            positions = f"the model has positions for {positions_of(self.config.model):,}"
             longest = f"{self.longest:,} vectors: {positions}"
             if self.tokenizer is not None:
                 longest = f"{self.longest:,} tokens: {positions}, {self.n_specials} of them for special ones"

@@ -7,13 +7,13 @@ Vectors have no special tokens. Where sequences lie, in a corpus or in memory, m
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.data import batching
 from regard.data.batching import Lengths
@@ -24,36 +24,13 @@ from regard.tasks.task import Indices
 Outputs = npt.NDArray[np.float32]
 
 
-@runtime_checkable
-class EncoderModel(Protocol):
-    """What a model for these tasks offers; of a network of the caller's own only the call is needed."""
-
-    head: nn.Module
-
-    @property
-    def max_length(self) -> int | None:
-        """How many positions there are; None where any length can be read."""
-        ...
-
-    def encode(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
-        """ids (B, T), or vectors (B, T, F), of which (B,) are real, and segments (B, T), to states (B, T, D)."""
-        ...
-
-    def pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """States (B, T, D) to one a sequence, (B, D)."""
-        ...
-
-    def __call__(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
-        """What the head says: (B, N) of each sequence, (B, T, N) of each token."""
-        ...
-
-
 @dataclass(frozen=True)
 class SequenceBatch:
     """inputs: ids (B, T), or vectors (B, T, F), padded behind, of `lengths` (B,).
 
     segments:  (B, T), to which text each token belongs; None where no sequence has a second one
-    labels:    what is asked, as the task has it; None where nothing is known
+    labels:    what is asked, as the task has it; None where nothing is known. They stay where the processor is: what is
+               counted of them need not be waited for
     """
 
     inputs: Tensor
@@ -105,8 +82,8 @@ class TokenSequences:
             if self.seconds is not None and last > between:
                 ids[row, between + 1 : last], ids[row, last] = self.seconds[index], end
                 segments[row, between + 1 : last + 1] = 1
-        inputs, counts, parts = (torch.from_numpy(array).to(device) for array in (ids, lengths, segments))
-        return SequenceBatch(inputs, counts, parts if segments.any() else None)
+        inputs, counts = (torch.from_numpy(array).to(device) for array in (ids, lengths))
+        return SequenceBatch(inputs, counts, torch.from_numpy(segments).to(device) if segments.any() else None)
 
 
 class VectorSequences:
@@ -172,8 +149,7 @@ class SequenceExamples:
 
     def batch(self, indices: Indices, device: torch.device) -> SequenceBatch:
         batch = self.sequences.batch(indices, device)
-        labels = self.labels(indices, batch.inputs.shape[1]).to(device)
-        return SequenceBatch(batch.inputs, batch.lengths, batch.segments, labels)
+        return replace(batch, labels=self.labels(indices, batch.inputs.shape[1]))
 
     def places(self, indices: Indices) -> list[str]:
         files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
@@ -203,7 +179,7 @@ def read_in_batches(
         batch = sequences.batch(indices, device)
         with torch.inference_mode():
             outputs = read(batch).float().cpu().numpy()
-        for index, length, own in zip(indices.tolist(), batch.lengths.tolist(), outputs, strict=True):
+        for index, length, own in zip(indices.tolist(), sequences.lengths[indices].tolist(), outputs, strict=True):
             found[index] = own if own.ndim == 1 else own[:length].copy()  # a view would keep the padding
         if progress is not None:
             progress(len(found))

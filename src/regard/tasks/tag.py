@@ -70,11 +70,15 @@ class Tag(SequenceTask):
     def loss(self, model: Any, batch: SequenceBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy of the words' tags, summed, and the number of words."""
         assert batch.labels is not None
-        asked = batch.labels != NOTHING
-        return self.loss_of(self.answer(model, batch)[asked], batch.labels[asked], smoothing=smoothing)
+        labels = batch.labels.flatten()
+        places = (labels != NOTHING).nonzero()[:, 0]
+        outputs = self.answer(model, batch).flatten(0, 1)
+        outputs = outputs.index_select(0, places.to(outputs.device))
+        return self.loss_of(outputs, labels[places], smoothing=smoothing)
 
     def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
-        return F.cross_entropy(outputs.float(), labels, label_smoothing=smoothing, reduction="sum"), len(labels)
+        goals = labels.to(outputs.device)
+        return F.cross_entropy(outputs.float(), goals, label_smoothing=smoothing, reduction="sum"), len(labels)
 
     def outputs(
         self, model: Any, examples: SequenceExamples, *, progress: Callable[[int], None] | None = None

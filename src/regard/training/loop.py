@@ -98,6 +98,22 @@ def gradients(learner: Learner, group: Sequence[Indices], *, step: int) -> tuple
     return total_loss, total_weight
 
 
+def seconds_a_step(learner: Learner) -> float:
+    """Time the gradients of two updates that are thrown away; the first one warms up."""
+    kept = [buffer.clone() for buffer in learner.model.buffers()]  # a batch norm counts every batch
+    order = learner.examples.order(0)
+    middle = order[len(order) // 2 :][: learner.config.accumulate]
+    learner.model.train()
+    for _ in range(2):
+        began = time.perf_counter()
+        gradients(learner, middle, step=0)
+        seconds = time.perf_counter() - began
+    learner.optimizer.zero()
+    for buffer, before in zip(learner.model.buffers(), kept, strict=True):
+        buffer.copy_(before)
+    return seconds
+
+
 def _seed_torch(number: int, device: torch.device) -> None:
     """For the dropout of a network of the caller's own; ours does not draw from torch's common generators."""
     torch.default_generator.manual_seed(number)  # torch.manual_seed takes two milliseconds

@@ -21,6 +21,7 @@ from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
+from regard.tasks.label_table import check_label_settings
 from regard.tasks.task import Progress
 from regard.training import initial, taking
 from regard.training.events import Event, Noted
@@ -96,11 +97,13 @@ def resume(
     run = RunFolder.open(path)
     config = read(run.config_file)
     changed = override(config, settings or {}, origin="regard resume")
-    for table in ("task", "seed", "data", "tokenizer", "model"):
+    # What is hidden, and what a class weighs, is what the loss of a validation means: the best one must stay comparable.
+    for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
         if getattr(changed, table) != getattr(config, table):
             raise UsageError(f"A run that has begun keeps its {table}.", "Train a new run with other settings.")
-    if changed.training.init != config.training.init:
-        raise UsageError("A run that has begun keeps its training.init.", "Train a new run with other settings.")
+    for key in ("init", "class_weights"):
+        if getattr(changed.training, key) != getattr(config.training, key):
+            raise UsageError(f"A run that has begun keeps its training.{key}.", "Train a new run with other settings.")
     config = changed
     check(config)
     steps, done = config.training.steps, max(names.find(run), default=0)
@@ -146,6 +149,7 @@ def check(config: RunConfig) -> None:
     training = config.training
     check_schedule(training)
     check_trunk(training)
+    check_label_settings(config)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard import runtime
 from regard.config import RunConfig
-from regard.errors import CheckpointError, ConfigError
+from regard.errors import CheckpointError
 from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
@@ -24,7 +24,7 @@ from regard.training.averages import MovingAverage
 from regard.training.card import model_card
 from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
-from regard.training.loop import Learner, Update, gradients, updates
+from regard.training.loop import Learner, Update, seconds_a_step, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import Wish, stop_wishes
 from regard.training.standing import Standing, order_settings
@@ -70,7 +70,7 @@ class Session:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take up where a checkpoint was written."""
         standing = Standing.from_json(checkpoints.load_state(checkpoint))
-        self._refuse_another_order(standing)
+        standing.refuse_another_order(self.standing.order, self.run)
         try:
             self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
         except RuntimeError as error:
@@ -97,7 +97,7 @@ class Session:
             facts=(*self.prepared.facts, *self.beginning, *self._warnings()),
             n_parameters=n_parameters,
             total_steps=self.learner.total,
-            seconds_a_step=self._time_a_step(),
+            seconds_a_step=seconds_a_step(self.learner),
             checkpoint_bytes=copies * count_bytes(model.state_dict()),
             step=self.standing.place.step,
             seconds=self.standing.seconds,
@@ -269,32 +269,11 @@ class Session:
         total, warmup = self.learner.total, self.config.training.warmup
         if not total or warmup < total:
             return []
-        return [("note", f"the warm-up of {warmup:,} updates is no shorter than the run: the rate never falls")]
-
-    def _refuse_another_order(self, standing: Standing) -> None:
-        """The examples of an epoch come in an order that must not change in its middle."""
-        for key, now in self.standing.order.items():
-            before = standing.order.get(key, now)
-            if now != before:
-                raise ConfigError(
-                    f"{self.run} was trained with {key} = {before} so far, and its config now has {now}.",
-                    f"Put it back in {self.run.config_file}, or train a new run.",
-                )
-
-    def _time_a_step(self) -> float:
-        """Time the gradients of two updates that are thrown away; the first one warms up."""
-        kept = [buffer.clone() for buffer in self.learner.model.buffers()]  # a batch norm counts every batch
-        order = self.prepared.train.order(0)
-        middle = order[len(order) // 2 :][: self.config.training.accumulate]
-        self.learner.model.train()
-        for _ in range(2):
-            began = time.perf_counter()
-            gradients(self.learner, middle, step=0)
-            seconds = time.perf_counter() - began
-        self.learner.optimizer.zero()
-        for buffer, before in zip(self.learner.model.buffers(), kept, strict=True):
-            buffer.copy_(before)
-        return seconds
+        reached = f"the rate reaches {total / warmup:.0%} of its peak, and never falls"
+        remedy = "train longer, or lower training.warmup"
+        return [
+            ("note", f"the warm-up of {warmup:,} updates is no shorter than the run of {total:,}: {reached}; {remedy}")
+        ]
 
 
 def _scores(step: int, validation: Validation) -> dict[str, Any]:

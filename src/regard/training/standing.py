@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.config import RunConfig
+from regard.errors import ConfigError
+from regard.runs.folder import RunFolder
 from regard.training.loop import Place
 
 
@@ -27,6 +29,16 @@ class Standing:
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Standing":
         return cls(**{**state, "place": Place(**state["place"])})
+
+    def refuse_another_order(self, order: Mapping[str, int], run: RunFolder) -> None:
+        """The examples of an epoch come in an order that must not change in its middle."""
+        for key, now in order.items():
+            before = self.order.get(key, now)
+            if now != before:
+                raise ConfigError(
+                    f"{run} was trained with {key} = {before} so far, and its config now has {now}.",
+                    f"Put it back in {run.config_file}, or train a new run.",
+                )
 
 
 def order_settings(config: RunConfig) -> dict[str, int]:

@@ -31,6 +31,12 @@ def check_trunk(training: TrainingConfig) -> None:
             f"training.freeze_trunk keeps the taken weights as they are, and training.{slowed[0]} lets them learn.",
             "Give one of the two.",
         )
+    if training.layer_decay > 1:
+        raise ConfigError(
+            f"training.layer_decay is at most 1, not {training.layer_decay:g}: lower layers learn no faster than upper "
+            "ones.",
+            "Usual are 0.7 to 0.95.",
+        )
 
 
 def treat_apart(model: nn.Module, taken: Collection[str], training: TrainingConfig) -> dict[str, float]:
