@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "decoding": GROUND | {"parts.cache"},
     "models": GROUND | {"parts"},
     "tasks": GROUND | {"models", "data", "decoding", "evaluation", "runs", "parts.losses", "parts.taps"},
-    "inspection": GROUND | {"tasks", "models", "decoding", "parts"},
+    "inspection": GROUND | {"tasks", "models", "decoding", "parts", "evaluation.names"},
     "training": GROUND | {"tasks", "data", "evaluation", "runs", "models", "parts", "inspection.trace"},
     "exchange": GROUND | {"models", "parts", "data.tokenizers", "runs"},
     "api": GROUND | {"tasks", "training", "evaluation", "inspection", "exchange", "runs", "models", "data.formats"},

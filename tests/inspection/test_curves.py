@@ -65,6 +65,12 @@ def test_a_language_model_is_judged_by_its_bits():
     np.testing.assert_array_equal(panel.lines[0].get_xydata(), [[5, 2.2]])
 
 
+def test_a_classifier_is_drawn_with_its_accuracy() -> None:
+    records = [{"kind": "valid", "step": 5, "loss": 1.0, "macro_f1": 60.0, "accuracy": 70.0}]
+    _, _, panel, _ = curves_picture({"runs/a": records}).axes
+    assert panel.get_title(loc="left") == "validation accuracy"
+
+
 def test_scores_by_length_have_a_line_a_run():
     figure = lengths_picture(["0-9", "10-19"], [300, 1200], {"rnn": [30, 20.5], "transformer": [38, 37]}, label="BLEU")
     [axes] = figure.axes

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regard.errors import UsageError
+from regard.evaluation.names import LABELS, TELLING
 from regard.inspection.labels import safe_label, text_style
 from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 FEW = 10  # sentences
-# What a task is judged by beside its loss, the first that was recorded.
-MAIN_SCORES = {"bleu": "BLEU", "bits_per_byte": "bits per byte"}
 
 
 def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
@@ -90,7 +89,7 @@ def _name_runs(figure: "Figure", lines: Mapping[str, "Line2D"]) -> None:
 def _main_score(runs: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, str]:
     """The score to draw, and its name: the first of a task's own that any run recorded."""
     recorded = {field for records in runs for record in records if record.get("kind") == "valid" for field in record}
-    return next(((field, label) for field, label in MAIN_SCORES.items() if field in recorded), ("bleu", "BLEU"))
+    return next(((name, LABELS[name]) for name in TELLING if name in recorded), ("bleu", "BLEU"))
 
 
 def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> tuple[Numbers, Numbers]:
