@@ -63,6 +63,16 @@ def test_rows_are_chosen_and_have_room() -> None:
     assert held(before) == [[0, 1], [100, 101]]
 
 
+def test_rows_of_buffers_that_are_mostly_in_use() -> None:
+    before = Slots.of(*numbers(0, ROOM)).rows(torch.tensor([0, 1])).append(*numbers(ROOM + 1, ROOM + 1))
+    chosen = before.rows(torch.tensor([1, 0, 1]))
+    assert [row[-2:] for row in held(chosen)] == [[100 + ROOM, 101 + ROOM], [ROOM, ROOM + 1], [100 + ROOM, 101 + ROOM]]
+    after = chosen.append(*numbers(7, 7, rows=3))
+    assert after.key.data_ptr() == chosen.key.data_ptr()
+    assert [row[-1] for row in held(after)] == [7, 107, 207]
+    assert held(before)[0] == list(range(ROOM + 2))
+
+
 def test_slots_are_chosen_in_each_row() -> None:
     slots = Slots.of(*numbers(0, 3)).each(torch.tensor([[0, 3], [2, 1]]))
     assert held(slots) == [[0, 3], [102, 101]]

@@ -15,7 +15,7 @@ from regard.errors import ConfigError
 from regard.parts import masks
 from regard.parts.linear import Linear
 from regard.parts.local_attention import cut
-from regard.parts.masks import CAUSAL, Mask
+from regard.parts.masks import Mask
 from regard.parts.positions import Rotation
 from regard.parts.taps import listened, tap
 
@@ -56,7 +56,7 @@ def attend(
         near = Mask(blocks.allowed(mask, len(key), key.device))
         heads = attend(blocks.queries(query), blocks.keys(key), blocks.keys(value), near, scale=scale)
         return blocks.joined(heads)
-    only_causal = mask == CAUSAL and bias is None
+    only_causal = mask.only_causal and bias is None
     # Where a bias learns, the kernel is not fused either, and slower than the formula at any length.
     learns = bias is not None and bias.requires_grad and torch.is_grad_enabled() and query.device.type == "cpu"
     if learns or formula_is_faster(query, n_keys):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
-from regard.parts.linear import Linear
+from regard.parts.linear import Linear, linear
 from regard.parts.positions import Fraction
 from regard.parts.taps import tap
 
@@ -103,4 +103,4 @@ class OutputLayer(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) to (…, V)."""
-        return F.linear(states, self.weight, self.bias)
+        return linear(states, self.weight, self.bias)

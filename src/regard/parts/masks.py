@@ -27,6 +27,11 @@ class Mask:
     window: int | None = None
     documents: Tensor | None = None
 
+    @property
+    def only_causal(self) -> bool:
+        """Whether nothing else than the order of positions decides."""
+        return self.causal and self.allowed is None and self.window is None and self.documents is None
+
     def simplified(self, n_keys: int) -> "Mask":
         """Return what is the same for so many keys, without a window that hides none of them."""
         return self if self.window is None or self.window < n_keys - 1 else replace(self, window=None)
@@ -48,7 +53,6 @@ class Mask:
 
 
 EVERYTHING = Mask()
-CAUSAL = Mask(causal=True)
 
 
 def padding(lengths: Tensor, n_keys: int) -> Mask:

@@ -65,6 +65,10 @@ class Slots:
         """Go on with these rows, in this order, and with room: a beam that reorders its rows goes on at once."""
         if self.key_buffer.requires_grad:
             return Slots.of(self.key.index_select(0, chosen), self.value.index_select(0, chosen))
+        if self.end < self.key_buffer.shape[2] <= 2 * len(self):
+            # Whole buffers are copied several times as fast as parts of them, which pays once most of them is in use.
+            key, value = self.key_buffer.index_select(0, chosen), self.value_buffer.index_select(0, chosen)
+            return Slots(key, value, self.begin, self.end, _Taken(self.end))
         return self._in_new_buffers(len(chosen), ROOM, lambda kept, to: torch.index_select(kept, 0, chosen, out=to))
 
     def each(self, chosen: Tensor) -> "Slots":
