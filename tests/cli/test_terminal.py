@@ -98,6 +98,14 @@ def test_long_work_shows_a_bar_with_speed_and_time_left(screen: io.StringIO, mon
     assert "100 of 400 lines, 25 a second, 12 s left" in screen.getvalue()
 
 
+def test_the_parts_of_long_work_add_up(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    with Waiting("translating", unit="lines", total=400) as waiting:
+        monkeypatch.setattr(time, "monotonic", lambda: now + 4)
+        waiting.after(80)(20)
+    assert "100 of 400 lines" in screen.getvalue()
+
+
 def test_without_a_terminal_long_work_says_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,7 +56,7 @@ def embed(
                 lines,
                 tokens=tokens,
                 pooling=pooling,
-                progress=lambda now, before=done: waiting(before + now),  # type: ignore[misc]
+                progress=waiting.after(done),
             )
             waiting.hide()
             if output:

@@ -89,7 +89,7 @@ def predict_lines(
             [pairs[number][0] for number in written],
             seconds=[pairs[number][1] for number in written],
             top=max(1, top),
-            progress=lambda now, before=done: progress(before + now),  # type: ignore[misc]
+            progress=progress.after(done),
         )
         answers = dict(zip(written, found, strict=True))
         long += [done + number + 1 for number, one in answers.items() if is_long(one)]

@@ -109,7 +109,7 @@ def answered(
         found = loaded.predict(
             [text(row) for row in chunk],
             seconds=[second(row) for row in chunk],
-            progress=lambda now, before=done: progress(before + now),  # type: ignore[misc]
+            progress=progress.after(done),
         )
         answers = list(zip(chunk, found, strict=True))
         long += [row.line for row, one in answers if is_long(one)]

@@ -6,7 +6,7 @@ On a terminal in colour and with bars, elsewhere as plain lines. rich heeds NO_C
 import math
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
@@ -151,6 +151,10 @@ class Waiting:
         elif now - self._said > LINE_EVERY:
             self._said = now
             tell(f"{self.what}: {self._state(done, now)}")
+
+    def after(self, before: int) -> Callable[[int], None]:
+        """What to call with how many are done of a part, where so many were done before it."""
+        return lambda now: self(before + now)
 
     def _state(self, done: int, now: float) -> str:
         rate = done / max(now - self._began, 1e-9)

@@ -84,7 +84,7 @@ def translate(
                 # Equal lines of two chunks are drawn independently too.
                 seed=seed if number == 0 else mix(seed, "chunk", number),
                 ensemble=others,
-                progress=lambda now, before=done: waiting(before + now),  # type: ignore[misc]
+                progress=waiting.after(done),
             )
             waiting.hide()
             for place, one in enumerate(translations, start=done + 1):
