@@ -128,6 +128,15 @@ def classify_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def pairs_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that tells whether two texts are the same. To be read, not changed."""
+    texts = ("a dog", "a cat", "the sun")
+    rows = [f"{one},{other},{'yes' if one == other else 'no'}" for one in texts for other in texts]
+    content = "text,second,label\n" + "".join(f"{row}\n" for row in rows * 6)
+    return trained_on(tmp_path_factory, "classify", "train.csv", content, {**READER, "data.second": "second"})
+
+
+@pytest.fixture(scope="session")
 def tag_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that finds three names and three places. To be read, not changed."""
     content = "".join(

@@ -64,11 +64,14 @@ def test_progress_is_told(classify_run: Path) -> None:
     assert done[-1] == 3
 
 
-def test_a_second_text_is_for_who_reads_it(classify_run: Path, tag_run: Path) -> None:
+def test_a_second_text_is_for_who_reads_it(classify_run: Path, pairs_run: Path, tag_run: Path) -> None:
     run = load(classify_run)
     assert run.predict(TEXTS, seconds=["", "", ""]) == run.predict(TEXTS)
-    [with_second] = run.predict(["a good dog"], seconds=["a dull song"])
-    assert with_second != run.predict(["a good dog"])[0]
+    with pytest.raises(UsageError, match=r"^The model learnt from single texts, and second ones are given"):
+        run.predict(["a good dog"], seconds=["a dull song"])
+    same, other = load(pairs_run).predict(["a dog", "a dog"], seconds=["a dog", "the sun"])
+    assert same != other
+    assert load(pairs_run).predict([]) == []
     with pytest.raises(UsageError) as caught:
         load(tag_run).predict(["Anna"], seconds=["Ben"])
     assert caught.value.problem == (

@@ -51,16 +51,14 @@ def test_classes_as_json(command: Any, classify_run: Path) -> None:
     assert only == "pos"
 
 
-def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, classify_run: Path) -> None:
-    given = command("predict", classify_run, "a good dog", "--second", "a dull song", "--json")
-    assert json.loads(given.out)["second"] == "a dull song"
-    read = command("predict", classify_run, "--json", stdin=b"a good dog\ta dull song\n")
+def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, pairs_run: Path) -> None:
+    given = command("predict", pairs_run, "a dog", "--second", "the sun", "--json")
+    assert json.loads(given.out)["second"] == "the sun"
+    read = command("predict", pairs_run, "--json", stdin=b"a dog\tthe sun\n")
     assert read.out == given.out
-    assert (
-        json.loads(read.out)["probability"]
-        != json.loads(command("predict", classify_run, "a good dog", "--json").out)["probability"]
-    )
-    three = command("predict", classify_run, stdin=b"a\nb\tc\td\n")
+    other = command("predict", pairs_run, "a dog", "--second", "a dog", "--json")
+    assert json.loads(read.out)["probabilities"] != json.loads(other.out)["probabilities"]
+    three = command("predict", pairs_run, stdin=b"a\tb\nb\tc\td\n")
     assert (three.code, three.error) == (
         1,
         [
@@ -68,6 +66,18 @@ def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, classify_run: 
             "Give a table as a file: --data FILE.tsv",
         ],
     )
+
+
+def test_a_second_text_is_for_runs_that_learnt_from_pairs(command: Any, pairs_run: Path, classify_run: Path) -> None:
+    lacking = command("predict", pairs_run, "a dog")
+    assert lacking.error[0] == "error: The model learnt from pairs of texts, and there is no second text."
+    assert lacking.error[1].startswith("Give one to each: --second TEXT, or a tab")
+    left_over = command("predict", classify_run, "a good dog", "--second", "a dull song")
+    assert left_over.error == [
+        "error: The model learnt from single texts, and second ones are given.",
+        "Leave them out.",
+    ]
+    assert (lacking.code, left_over.code) == (2, 2)
 
 
 def test_a_word_and_its_tag_a_line(command: Any, tag_run: Path) -> None:
@@ -161,13 +171,11 @@ def test_a_table_as_json(command: Any, classify_run: Path, table: Path) -> None:
     ]
 
 
-def test_pairs_in_a_table(command: Any, classify_run: Path) -> None:
-    Path("a.csv").write_text("one,two\na good dog,a dull song\n")
-    outcome = command("predict", classify_run, "--data", "a.csv", "--text", "one", "--second", "two", "--json")
-    assert (
-        outcome.out.replace('"line": 2', '"line": 1')
-        == command("predict", classify_run, "a good dog", "--second", "a dull song", "--json").out
-    )
+def test_pairs_in_a_table(command: Any, pairs_run: Path) -> None:
+    Path("a.csv").write_text("one,two\na dog,the sun\n")
+    outcome = command("predict", pairs_run, "--data", "a.csv", "--text", "one", "--second", "two", "--json")
+    alone = command("predict", pairs_run, "a dog", "--second", "the sun", "--json")
+    assert outcome.out.replace('"line": 2', '"line": 1') == alone.out
 
 
 def test_words_in_columns_come_out_with_their_tags(

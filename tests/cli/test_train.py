@@ -190,7 +190,10 @@ def test_help_says_when_a_run_ends_by_itself(command: Any) -> None:
     for task in ("classify", "tag", "regress"):
         by_epochs = with_defaults(RunConfig(task=task)).training
         assert (by_epochs.steps, by_epochs.patience) == (0, 0)
-        assert f"one of classify, tag or regress after {by_epochs.epochs} epochs." in shown
+        assert (
+            f"one of classify, tag or regress after {by_epochs.epochs} epochs, and {by_epochs.least_steps} steps at least."
+            in shown
+        )
 
 
 def test_help_lists_every_task(command: Any) -> None:

@@ -169,7 +169,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_told(command: Any, own_run: Pat
     [
         ("runs/onw", 1, "runs/onw is not a run: there is no such folder.", "Did you mean runs/own?"),
         ("runs", 1, "runs is not a run: it has no config.toml.", "There are runs in it: runs/own."),
-        ("runs/own@77", 1, "runs/own has no checkpoint of step 77.", "There are the steps 40, 80, 120."),
+        ("runs/own@77", 1, "runs/own has no checkpoint of step 77.", "There is one of: 40, 80, 120."),
         (
             "runs/own@bst",
             2,

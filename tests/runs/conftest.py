@@ -23,13 +23,13 @@ def run(tmp_path: Path) -> RunFolder:
 def save(run: RunFolder) -> Callable[..., Checkpoint]:
     """Write the checkpoint of a step, all of whose weights are the step's number."""
 
-    def write(step: int, loss: float | None = None) -> Checkpoint:
+    def write(step: int, loss: float | None = None, *, best_by: str = "loss", **scores: float) -> Checkpoint:
         return checkpoints.write(
             run,
             step=step,
             model={"layer.weight": torch.full((2, 3), float(step))},
             optimizer={"layer.weight.mean": torch.full((2, 3), step / 10)},
-            state={"validation": None if loss is None else {"loss": loss}},
+            state={"validation": None if loss is None else {"loss": loss, **scores}, "best_by": best_by},
             facts={"threads": 2},
         )
 

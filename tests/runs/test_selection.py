@@ -47,6 +47,24 @@ def test_each_word_means_its_checkpoint(run: RunFolder, save: Save) -> None:
     assert chosen(run, "@last") == "step-00000300"
 
 
+def test_the_best_is_the_best_by_the_score_that_the_run_is_after(run: RunFolder, save: Save) -> None:
+    save(100, loss=1.0, accuracy=70.0, best_by="accuracy")
+    save(200, loss=2.0, accuracy=90.0, best_by="accuracy")
+    save(300, loss=1.5, accuracy=90.0, best_by="accuracy")
+    save(400, loss=3.0, accuracy=80.0, best_by="accuracy")
+    assert chosen(run, "@best") == "step-00000200"  # the earlier of two that are equal
+    assert prune(run, keep=1) == [100, 300]
+    assert chosen(run) == "step-00000200"
+
+
+@pytest.mark.parametrize(("accuracy", "meant"), [(91.0, "average-00000200"), (89.0, "step-00000200")])
+def test_an_average_is_compared_by_that_score_too(run: RunFolder, save: Save, accuracy: float, meant: str) -> None:
+    save(200, loss=1.0, accuracy=90.0, best_by="accuracy")
+    state = {"validation": {"loss": 1.0, "accuracy": accuracy}}
+    checkpoints.write(run, step=200, model={"a": torch.ones(1)}, facts={}, state=state, kind="average")
+    assert chosen(run) == meant
+
+
 def test_a_plain_run_means_the_average_else_the_best_else_the_last(run: RunFolder, save: Save) -> None:
     save(100)
     save(200)
@@ -143,7 +161,7 @@ def test_a_missing_step_lists_the_steps_there_are(run: RunFolder, save: Save) ->
     with pytest.raises(CheckpointError) as caught:
         select(Reference(run.path, 250))
     assert caught.value.problem == f"{run.path} has no checkpoint of step 250."
-    assert caught.value.remedy == "There are the steps 100, 200."
+    assert caught.value.remedy == "There is one of: 100, 200."
 
 
 def test_no_average_no_best_no_last(run: RunFolder, save: Save) -> None:

@@ -16,7 +16,7 @@ def test_labels_come_back_as_they_were_saved(tmp_path: Path) -> None:
     TABLE.save(tmp_path, task="classify")
     assert LabelTable.load(tmp_path, task="classify") == TABLE
     assert LabelTable.find(tmp_path, task="classify") == TABLE
-    numbers = LabelTable(mean=0.1 + 0.2, deviation=1 / 3, n_features=4)
+    numbers = LabelTable(mean=0.1 + 0.2, deviation=1 / 3, n_features=4, pairs=True)
     numbers.save(tmp_path, task="regress")
     assert LabelTable.load(tmp_path, task="regress") == numbers
 

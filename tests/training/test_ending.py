@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from regard.config import TrainingConfig
@@ -12,6 +14,13 @@ def test_before_every_end_it_goes_on() -> None:
     assert reason_to_end(TrainingConfig(), step=10**6, epoch=100, seconds=1e6, worse=100) == ""
 
 
+def test_an_end_by_epochs_waits_for_some_steps() -> None:
+    ends = TrainingConfig(epochs=5, least_steps=500)
+    assert reason_to_end(ends, step=499, epoch=50, seconds=0, worse=0) == ""
+    assert reason_to_end(ends, step=500, epoch=50, seconds=0, worse=0) == "5 epochs are done"
+    assert reason_to_end(ends, step=500, epoch=4, seconds=0, worse=0) == ""
+
+
 @pytest.mark.parametrize(
     ("reached", "reason"),
     [
@@ -23,3 +32,5 @@ def test_before_every_end_it_goes_on() -> None:
 )
 def test_each_end_has_its_reason(reached: dict[str, float], reason: str) -> None:
     assert reason_to_end(ENDS, **{**GOING, **reached}) == reason
+    by_bleu = dataclasses.replace(ENDS, best_by="bleu")
+    assert reason_to_end(by_bleu, **{**GOING, **reached}) == reason.replace("loss", "BLEU")

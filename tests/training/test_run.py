@@ -23,7 +23,7 @@ from regard.errors import CheckpointError, ConfigError, DataError, LockedError, 
 from regard.models.presets import model_config
 from regard.models.transformer import Transformer
 from regard.runs import checkpoints, metrics, selection
-from regard.runs.folder import RunFolder
+from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks.task import Validation
 from regard.tasks.translate import Translate
@@ -418,6 +418,52 @@ def test_patience_counts_validations_without_a_better_loss(
     assert events[-1].step == 6
     assert events[-1].best == {"step": 4, "loss": 1.9}
     assert [event.best for event in of(Validated, events)] == [True, True, False, True, False, False]
+
+
+def test_the_best_is_chosen_by_the_score_that_is_asked_for(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([(3.0, 10.0), (2.0, 30.0), (1.0, 20.0), (0.5, 25.0)])
+
+    def validate(*rest: object, **options: object) -> Validation:
+        loss, bleu = next(found)
+        return Validation(loss=loss, scores={"bleu": bleu})
+
+    monkeypatch.setattr(Translate, "validate", validate)
+    config = make_config(
+        {"training.steps": 100, "training.validate_every": 1, "training.patience": 2, "training.best_by": "bleu"}
+    )
+    events = drive(train(config, tmp_path / "run"))
+    assert events[-1].reason == "2 validations brought no better BLEU"
+    assert events[-1].best == {"step": 2, "loss": 2.0, "bleu": 30.0}
+    assert [event.best for event in of(Validated, events)] == [True, True, False, False]
+    assert selection.select(Reference.parse(f"{tmp_path / 'run'}@best"))[0].step == 2
+    with pytest.raises(UsageError, match=r"keeps its training\.best_by"):
+        drive(resume(tmp_path / "run", settings={"training.best_by": "loss"}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem", "remedy"),
+    [
+        ({"training.best_by": "blue"}, "cannot be 'blue': the task translate has no such score", "Did you mean bleu?"),
+        ({"training.best_by": "accuracy"}, "the task translate has no such score", "bleu, chrf, loss, perplexity"),
+        ({"training.best_by": "bleu", "training.validate_decoded": 0}, "needs decoded sentences", "validate_decoded"),
+    ],
+)
+def test_a_score_that_no_validation_has_chooses_nothing(
+    make_config: MakeConfig, tmp_path: Path, settings: dict[str, object], problem: str, remedy: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        next(train(make_config(settings), tmp_path / "run"))
+    assert remedy in caught.value.remedy
+    assert not (tmp_path / "run").exists()
+
+
+def test_epochs_wait_for_the_least_steps(make_config: MakeConfig, drive: Drive, tmp_path: Path) -> None:
+    settings = {"training.steps": 0, "training.epochs": 1, "training.least_steps": 30}
+    events = drive(train(make_config(settings), tmp_path / "run"))
+    assert len({event.update.epoch for event in of(Updated, events)}) > 1
+    assert (events[0].total_steps, events[-1].step, events[-1].reason) == (30, 30, "1 epochs are done")
 
 
 def test_epochs_and_minutes_end_a_run(make_config: MakeConfig, drive: Drive, tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ def test_a_checkpoint_that_is_not_there_is_told_before_the_data_are_read(
     with pytest.raises(CheckpointError) as caught:
         next(train(unread, tmp_path / "run"))
     assert caught.value.problem == f"{gpt} has no checkpoint of step 3."
-    assert caught.value.remedy == "There are the steps 2, 4."
+    assert caught.value.remedy == "There is one of: 2, 4."
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_told(gpt: Path, corpus: tuple[str, str], tmp_path: Path) -> None:

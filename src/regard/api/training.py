@@ -24,6 +24,7 @@ from regard.training.events import Event, Finished
 Files = str | Path | Sequence[str | Path]
 Watch = Callable[[Event], None]
 BY_EPOCHS = ("classify", "tag", "regress")  # tasks over so few examples that their number tells how long is enough
+LEAST_STEPS = 500  # for such a task: ten passes over a hundred rows would teach nothing
 
 
 def train(
@@ -104,7 +105,7 @@ def with_end(config: RunConfig) -> RunConfig:
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
         if config.task in BY_EPOCHS:
-            end = dataclasses.replace(end, epochs=10)
+            end = dataclasses.replace(end, epochs=10, least_steps=end.least_steps or LEAST_STEPS)
         else:
             end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
     if end.schedule == "auto":

@@ -23,7 +23,7 @@ from regard.cli.terminal import (
 from regard.config import to_tables
 from regard.evaluation.names import LABELS
 from regard.runs.folder import Reference, RunFolder
-from regard.runs.names import prefers_average
+from regard.runs.ranking import prefers_average
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
 
 
@@ -70,7 +70,8 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         facts.append(("best", f"step {summary.best['step']:,}: {scores_text(summary.best)}"))
     if summary.average:
         # An average that the run has been trained beyond is meant by @average only.
-        is_meant = summary.average["step"] >= summary.step and prefers_average(summary.average, summary.best)
+        is_current = summary.average["step"] >= summary.step
+        is_meant = is_current and prefers_average(summary.average, summary.best, training.best_by)
         meant = f"; {summary.path} means it" if is_meant else ""
         facts.append(("average", f"{scores_text(summary.average)}{meant}"))
     return facts

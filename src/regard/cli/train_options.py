@@ -13,7 +13,7 @@ MODEL = Group("Model", sort_key=20)
 LEARNING = Group(
     "Learning",
     "Where no end is given (--steps, --epochs or --minutes), a run ends after 10,000 steps, or before them after 10 "
-    "validations without a better loss; one of classify, tag or regress after 10 epochs.",
+    "validations without a better loss; one of classify, tag or regress after 10 epochs, and 500 steps at least.",
     sort_key=30,
 )
 RUN = Group("Run", sort_key=40)

@@ -2,6 +2,7 @@
 
 from regard.cli.terminal import duration, size
 from regard.config import TrainingConfig
+from regard.evaluation.names import LABELS
 from regard.training.events import Report
 
 
@@ -36,11 +37,14 @@ def end(training: TrainingConfig) -> str:
     if training.steps:
         ends.append(f"{training.steps:,} steps")
     if training.epochs:
-        ends.append(f"{training.epochs:,} epochs")
+        wait = f" (and {training.least_steps:,} steps)" if training.least_steps else ""
+        ends.append(f"{training.epochs:,} epochs{wait}")
     if training.minutes:
         ends.append(f"{training.minutes:g} minutes")
     if training.patience:
-        ends.append(f"{training.patience} validations without a better loss")
+        ends.append(
+            f"{training.patience} validations without a better {LABELS.get(training.best_by, training.best_by)}"
+        )
     return f"after {' or '.join(ends)}{', whichever comes first' if len(ends) > 1 else ''}"
 
 

@@ -26,7 +26,7 @@ from regard.cli.terminal import (
 from regard.cli.training_report import report_rows
 from regard.config import TrainingConfig, to_tables
 from regard.errors import MissingExtraError
-from regard.runs.names import prefers_average
+from regard.runs.ranking import prefers_average
 from regard.tasks import find_task
 from regard.tasks.task import Validation
 from regard.training.ending import reason_to_end
@@ -160,7 +160,8 @@ class PeopleView:
         if event.best:
             tell(f"Best validation at step {event.best['step']:,}: {scores_text(event.best)}", style="bold")
         if event.average:
-            meant = f", which {run} means now" if prefers_average(event.average, event.best) else ""
+            is_meant = prefers_average(event.average, event.best, self.training.best_by)
+            meant = f", which {run} means now" if is_meant else ""
             tell(f"Average of checkpoints{meant}: {scores_text(event.average)}", style="bold")
         if not self.advise:
             return
@@ -183,7 +184,7 @@ def _training_bar() -> "Progress":
 def option_of_end(training: TrainingConfig, reason: str) -> str:
     """Return the option that moves the end which a run has met: that of the limit which gives this very reason."""
     for name in ("steps", "epochs", "minutes", "patience"):
-        alone = TrainingConfig(**{name: getattr(training, name)})
+        alone = TrainingConfig(**{name: getattr(training, name)}, best_by=training.best_by)
         if reason == reason_to_end(alone, step=sys.maxsize, epoch=sys.maxsize, seconds=math.inf, worse=sys.maxsize):
             return f"--{name}"
     return "--steps"

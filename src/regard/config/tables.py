@@ -77,6 +77,7 @@ class TrainingConfig:
 
     steps: int = option(0, "stop after so many updates; 0 for no such limit", least=0)
     epochs: int = option(0, "stop after so many passes over the data; 0 for no such limit", least=0)
+    least_steps: int = option(0, "an end by epochs waits for so many updates; 0 for no such wait", least=0)
     minutes: float = option(0.0, "stop after so many minutes; 0 for no such limit", least=0)
     batch_tokens: int = option(
         4096, "tokens in a batch: of pairs those of the longer side, padded; of text those of all its windows", least=1
@@ -109,7 +110,8 @@ class TrainingConfig:
     )
     save_every_steps: int = option(0, "updates between saves beside those at validations; 0 for none", least=0)
     save_every_minutes: float = option(10.0, "minutes between saves beside those at validations; 0 for none", least=0)
-    patience: int = option(0, "stop after so many validations without a better loss; 0 for never", least=0)
+    best_by: str = option("loss", "the score by which a checkpoint is the best: loss, bleu, accuracy, …")
+    patience: int = option(0, "stop after so many validations without a better one; 0 for never", least=0)
     keep: int = option(5, "how many of the newest checkpoints stay (the best stays too)", least=1)
     average: int = option(0, "average the weights of the last so many validations at the end; 0 for none", least=0)
     ema: float = option(0.0, "decay of the moving average of the weights; 0 for none", least=0, below=1)
@@ -193,7 +195,7 @@ TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "mask": {"training": {**_READING, "learning_rate": 0.001}},
     "denoise": {"training": {"label_smoothing": 0.0}, "decoding": {"beam": 1}},
-    "classify": {"training": {**_READING, "batch_tokens": 1024}},
-    "tag": {"training": {**_READING, "batch_tokens": 1024}},
-    "regress": {"training": {**_READING, "batch_tokens": 1024}},
+    "classify": {"training": {**_READING, "batch_tokens": 1024, "best_by": "accuracy"}},
+    "tag": {"training": {**_READING, "batch_tokens": 1024, "best_by": "entity_f1"}},
+    "regress": {"training": {**_READING, "batch_tokens": 1024, "best_by": "spearman"}},
 }

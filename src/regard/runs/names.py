@@ -4,9 +4,8 @@ Reads names only and loads no tensor library: whoever lists runs need not wait f
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from regard.runs.folder import RunFolder
 
@@ -20,12 +19,6 @@ Kind = Literal["step", "average"]
 # A checkpoint that is being replaced stands aside under this ending, and counts as long as there is no other.
 REPLACED = ".old"
 NAME = re.compile(rf"(step|average)-([0-9]{{8,}})({re.escape(REPLACED)})?")
-
-
-def prefers_average(average: Mapping[str, Any], best: Mapping[str, Any]) -> bool:
-    """Tell whether a run's plain name means its average, by the scores of both: unless the best checkpoint is better."""
-    losses = average.get("loss"), best.get("loss")
-    return losses[0] is None or losses[1] is None or losses[0] <= losses[1]
 
 
 def find(run: RunFolder, *, kind: Kind = "step") -> dict[int, Path]:

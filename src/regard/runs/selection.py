@@ -4,15 +4,16 @@ A damaged checkpoint is passed over for the next that fits, and the reason is re
 """
 
 import json
-import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from regard.errors import CheckpointError
 from regard.runs.checkpoints import Checkpoint, verify
 from regard.runs.disk import discard
 from regard.runs.folder import Reference, RunFolder, Word
-from regard.runs.names import STATE, find, prefers_average
+from regard.runs.names import STATE, find
+from regard.runs.ranking import NOTHING, Worth, prefers_average, worth
 
 
 def select(reference: Reference) -> tuple[Checkpoint, list[str]]:
@@ -35,13 +36,11 @@ def candidates(run: RunFolder, word: Word | None) -> list[Path]:
     """
     steps, averaged = find(run), find(run, kind="average")
     averages = list(averaged.values())[::-1]
-    lowest = next((_scored(steps[step]) for step in by_validation(steps)), {})
+    best_one = next((_read_state(steps[step]) or {} for step in by_validation(steps)), {})
     newest_step = max(steps, default=0)
-    current = [
-        path for step, path in averaged.items() if step >= newest_step and prefers_average(_scored(path), lowest)
-    ]
+    current = [path for step, path in averaged.items() if step >= newest_step and _is_preferred(path, best_one)]
     # One whose state is no JSON may have been the best: it is looked at first, so that its damage is told.
-    best = [path for path in steps.values() if validation_loss(path) is None]
+    best = [path for path in steps.values() if _read_state(path) is None]
     best += [steps[step] for step in by_validation(steps)]
     newest = list(steps.values())[::-1]
     if not steps and not averages:
@@ -58,9 +57,9 @@ def candidates(run: RunFolder, word: Word | None) -> list[Path]:
     return {"average": averages, "best": best, "last": newest}[word]
 
 
-def _scored(path: Path) -> dict[str, float]:
-    loss = validation_loss(path)
-    return {} if loss is None or loss == math.inf else {"loss": loss}
+def _is_preferred(average: Path, best_one: Mapping[str, Any]) -> bool:
+    scores = (_read_state(average) or {}).get("validation") or {}
+    return prefers_average(scores, best_one.get("validation") or {}, best_one.get("best_by", "loss"))
 
 
 def first_whole(run: RunFolder, paths: Iterable[Path]) -> tuple[Checkpoint, list[str]]:
@@ -86,28 +85,31 @@ def of_step(run: RunFolder, step: int) -> Path:
         raise CheckpointError(
             f"{run} has no checkpoint of step {step}: it has none yet.", f"Train it: regard resume {run}"
         )
-    raise CheckpointError(
-        f"{run} has no checkpoint of step {step}.", f"There are the steps {', '.join(map(str, steps))}."
-    )
+    raise CheckpointError(f"{run} has no checkpoint of step {step}.", f"There is one of: {', '.join(map(str, steps))}.")
 
 
 def by_validation(steps: dict[int, Path]) -> list[int]:
-    """Return the validated steps, the lowest validation loss first; the earlier first where two are equal."""
-    losses = {step: validation_loss(path) for step, path in steps.items()}
-    ranked = sorted((loss, step) for step, loss in losses.items() if loss is not None)
-    return [step for loss, step in ranked if loss < math.inf]
+    """Return the validated steps, the best validation first; the earlier first where two are equal."""
+    worths = {step: validation_worth(path) for step, path in steps.items()}
+    validated = [step for step, found in worths.items() if found != NOTHING]
+    return sorted(validated, key=lambda step: (worths[step], -step), reverse=True)
 
 
-def validation_loss(path: Path) -> float | None:
-    """Return the validation loss in a checkpoint's state: infinity without a validation, None if it is no JSON."""
+def validation_worth(path: Path) -> Worth:
+    """Return how good the validation in a checkpoint's state is."""
+    state = _read_state(path) or {}
+    return worth(state.get("validation") or {}, state.get("best_by", "loss"))
+
+
+def _read_state(path: Path) -> dict[str, Any] | None:
+    """Return a checkpoint's state: empty if it has none, None if it is no JSON."""
     try:
-        state = json.loads((path / STATE).read_bytes())
+        state: dict[str, Any] = json.loads((path / STATE).read_bytes())
     except OSError:
-        return math.inf
+        return {}
     except ValueError:
         return None
-    loss = (state.get("validation") or {}).get("loss")
-    return math.inf if loss is None else float(loss)
+    return state
 
 
 def prune(run: RunFolder, *, keep: int, protect: Collection[int] = ()) -> list[int]:

@@ -37,6 +37,7 @@ class Classify(WholeSequenceTask[Classified]):
     """The task of classification."""
 
     name = "classify"
+    judged_by: tuple[str, ...] = ("accuracy", "macro_f1", "loss")
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))

@@ -38,6 +38,7 @@ class Denoise(HiddenText):
     """The task of writing hidden spans."""
 
     name = "denoise"
+    judged_by: tuple[str, ...] = ("loss", "perplexity")
     specials = GAPS
     embeddings = ("source_embedding.tokens.weight", "target_embedding.tokens.weight")
 

@@ -40,6 +40,7 @@ class HiddenText(ABC):
     name: str
     verb = "predict"
     counted = "hidden tokens"
+    judged_by: tuple[str, ...]
     sample_labels = ("hidden", "was", "guessed")
     specials: ClassVar[tuple[str, ...]]  # that stand for what is hidden
     embeddings: ClassVar[tuple[str, ...]]  # the weights into which given word vectors are put

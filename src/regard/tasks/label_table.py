@@ -30,6 +30,7 @@ class LabelTable:
 
     mean, deviation:  of the training numbers, which are learnt as (number - mean) / deviation
     n_features:       of the vectors that are labelled; 0 for text
+    pairs:            whether two texts together were labelled
     """
 
     labels: tuple[str, ...] = ()
@@ -37,6 +38,7 @@ class LabelTable:
     mean: float = 0.0
     deviation: float = 1.0
     n_features: int = 0
+    pairs: bool = False
 
     @classmethod
     def of(cls, data: LabelledData) -> "LabelTable":
@@ -47,6 +49,7 @@ class LabelTable:
             mean=data.mean,
             deviation=data.deviation,
             n_features=data.n_features,
+            pairs="second" in data.train.ragged and bool(data.train.ragged["second"].lengths.any()),
         )
 
     @classmethod
@@ -66,6 +69,7 @@ class LabelTable:
                 mean=float(kept["mean"]),
                 deviation=float(kept["deviation"]),
                 n_features=int(kept["n_features"]),
+                pairs=bool(kept["pairs"]),
             )
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"{path}: not the labels of a run: {type(error).__name__}, {error}."

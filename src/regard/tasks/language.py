@@ -39,6 +39,7 @@ class Language:
     name = "language"
     verb = "generate"
     counted = "tokens"
+    judged_by: tuple[str, ...] = ("loss", "perplexity", "bits_per_byte")
     sample_labels = ("given", "followed", "written")
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:

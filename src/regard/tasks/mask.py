@@ -34,6 +34,7 @@ class Mask(HiddenText):
     """The task of guessing hidden words."""
 
     name = "mask"
+    judged_by: tuple[str, ...] = ("loss", "perplexity", "masked_accuracy")
     specials = (MASK,)
     embeddings = ("embedding.tokens.weight",)
 

@@ -33,6 +33,7 @@ class Regress(WholeSequenceTask[Measured]):
     """The task of regression."""
 
     name = "regress"
+    judged_by: tuple[str, ...] = ("spearman", "r_squared", "mae", "loss")
     sample_labels = ("text", "value", "predicted")
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:

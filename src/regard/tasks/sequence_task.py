@@ -57,6 +57,7 @@ class SequenceTask(ABC):
     name: str
     verb = "predict"
     counted = "texts"
+    judged_by: tuple[str, ...]
     sample_labels = ("text", "label", "predicted")
     head: str
     n_specials: int

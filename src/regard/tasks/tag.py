@@ -53,6 +53,7 @@ class Tag(SequenceTask):
     """The task of tagging."""
 
     name = "tag"
+    judged_by: tuple[str, ...] = ("entity_f1", "accuracy", "loss")
     head = "tokens"
     n_specials = 2
     sample_labels = ("text", "tags", "predicted")

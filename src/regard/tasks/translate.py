@@ -34,6 +34,7 @@ class Translate:
     name = "translate"
     verb = "translate"
     counted = "tokens"
+    judged_by: tuple[str, ...] = ("loss", "perplexity", "bleu", "chrf")
     sample_labels = ("source", "expected", "output")
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:

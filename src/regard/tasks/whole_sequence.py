@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from regard.errors import UsageError
 from regard.tasks.sequence_inputs import Inputs, text_inputs, vector_inputs
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import Outputs, SequenceExamples
@@ -36,9 +37,21 @@ class WholeSequenceTask(SequenceTask, Generic[Answer]):
         if self.tokenizer is None:
             sequences, cut = vector_inputs(inputs, seconds, n_features=self.table.n_features, longest=self.longest)
         else:
+            self._check_pairs(len(inputs), any(seconds))
             sequences, cut = text_inputs(inputs, seconds, self.tokenizer, longest=self.longest)
         outputs = self.read_sequences(model, sequences, progress=progress)
         return [self.said(output, cut=was_cut) for output, was_cut in zip(outputs, cut, strict=True)]
+
+    def _check_pairs(self, n_texts: int, are_pairs: bool) -> None:
+        """Refuse second texts where the model has never seen any, and single texts where it has seen pairs only."""
+        if not n_texts or are_pairs == self.table.pairs:
+            return
+        if are_pairs:
+            raise UsageError("The model learnt from single texts, and second ones are given.", "Leave them out.")
+        raise UsageError(
+            "The model learnt from pairs of texts, and there is no second text.",
+            "Give one to each: --second TEXT, or a tab and the text behind a line of standard input; in Python seconds=[…].",
+        )
 
     def answers(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Answer]:
         cut = examples.corpus.numbers["cut"].tolist()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.config import RunConfig
-from regard.runs.names import prefers_average
+from regard.runs.ranking import prefers_average
 from regard.tasks import find_task
 
 
@@ -22,7 +22,7 @@ def model_card(
 
     beginning: what was taken from another run, if anything.
     """
-    meant = f", which `{name}` means" if prefers_average(average, best) else ""
+    meant = f", which `{name}` means" if prefers_average(average, best, config.training.best_by) else ""
     lines = [
         f"# {name}",
         "",

@@ -1,16 +1,17 @@
 """When a run is over: a pure function of its settings and of where it stands."""
 
 from regard.config import TrainingConfig
+from regard.evaluation.names import LABELS
 
 
 def reason_to_end(training: TrainingConfig, *, step: int, epoch: int, seconds: float, worse: int) -> str:
-    """Say why the run is over, or nothing if it is not; `worse` counts validations in a row without a better loss."""
+    """Say why the run is over, or nothing if it is not; `worse` counts validations in a row without a better one."""
     if training.steps and step >= training.steps:
         return f"{training.steps:,} steps are done"
-    if training.epochs and epoch >= training.epochs:
+    if training.epochs and epoch >= training.epochs and step >= training.least_steps:
         return f"{training.epochs:,} epochs are done"
     if training.minutes and seconds >= 60 * training.minutes:
         return f"{training.minutes:g} minutes are over"
     if training.patience and worse >= training.patience:
-        return f"{training.patience} validations brought no better loss"
+        return f"{training.patience} validations brought no better {LABELS.get(training.best_by, training.best_by)}"
     return ""

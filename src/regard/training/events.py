@@ -36,7 +36,7 @@ class Updated:
 
 @dataclass(frozen=True, kw_only=True)
 class Validated:
-    """The model was scored; `best` if its loss is the lowest so far. At the end, perhaps, the averaged weights were."""
+    """The model was scored; `best` if nothing before was better. At the end, perhaps, the averaged weights were."""
 
     step: int
     validation: Validation

@@ -14,7 +14,7 @@ from torch import nn
 from regard import runtime
 from regard.config import RunConfig, override, read, to_toml
 from regard.data.checks import content_hash
-from regard.errors import ConfigError, DataError, RunError, UsageError
+from regard.errors import ConfigError, DataError, RunError, UsageError, did_you_mean
 from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import checkpoints, metrics, names, selection
 from regard.runs.disk import disk_errors, write_atomically
@@ -29,6 +29,8 @@ from regard.training.schedules import check_schedule
 from regard.training.session import Session
 from regard.training.taking import Beginning
 from regard.training.trunk import check_trunk
+
+DECODED = ("bleu", "chrf")  # scores of decoded sentences
 
 
 def train(
@@ -101,7 +103,7 @@ def resume(
     for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
         if getattr(changed, table) != getattr(config, table):
             raise UsageError(f"A run that has begun keeps its {table}.", "Train a new run with other settings.")
-    for key in ("init", "class_weights"):
+    for key in ("init", "class_weights", "best_by"):
         if getattr(changed.training, key) != getattr(config.training, key):
             raise UsageError(f"A run that has begun keeps its training.{key}.", "Train a new run with other settings.")
     config = changed
@@ -150,8 +152,24 @@ def check(config: RunConfig) -> None:
     check_schedule(training)
     check_trunk(training)
     check_label_settings(config)
+    check_best_by(config)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
+
+
+def check_best_by(config: RunConfig) -> None:
+    """Refuse to choose the best checkpoint by a score that no validation will have."""
+    best_by, known = config.training.best_by, find_task(config.task).judged_by
+    if best_by not in known:
+        raise ConfigError(
+            f"training.best_by cannot be '{best_by}': the task {config.task} has no such score.",
+            did_you_mean(best_by, known),
+        )
+    if best_by in DECODED and not config.training.validate_decoded:
+        raise ConfigError(
+            f"training.best_by is {best_by}, which needs decoded sentences, and training.validate_decoded is 0.",
+            "Let a validation decode some, or all: --set training.validate_decoded=-1",
+        )
 
 
 def with_absolute_paths(config: RunConfig) -> RunConfig:

@@ -17,6 +17,7 @@ from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
 from regard.runs.folder import RunFolder
 from regard.runs.metrics import Metrics
+from regard.runs.ranking import worth
 from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, Validation
 from regard.training import trunk
@@ -53,7 +54,7 @@ class Session:
         factors = trunk.treat_apart(model, taken, config.training)
         self.beginning = (*told, *trunk.facts(model, factors, config.training))  # what there is to tell of it
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
-        self.standing = Standing(order=order_settings(config))
+        self.standing = Standing(order=order_settings(config), best_by=config.training.best_by)
         self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
         self.learner = Learner(
             model=model,
@@ -140,7 +141,7 @@ class Session:
             validate = reason != SIGNAL and (self._validation_is_due() or bool(reason))
             if validate:
                 yield from self._validate(log)
-                reason = reason or self._reason_to_stop(wish.signal)  # its loss may end the patience
+                reason = reason or self._reason_to_stop(wish.signal)  # it may end the patience
             if validate or reason or self._save_is_due(time.monotonic() - saved):
                 yield self._save(log)
                 saved = time.monotonic()
@@ -151,7 +152,8 @@ class Session:
     def _total_steps(self) -> int:
         """The number of the last update, 0 if nobody knows: the schedule's end."""
         training = self.config.training
-        ends = [training.steps, training.epochs * self.steps_an_epoch]
+        by_epochs = max(training.epochs * self.steps_an_epoch, training.least_steps) if training.epochs else 0
+        ends = [training.steps, by_epochs]
         return min((end for end in ends if end), default=0)
 
     def _validation_is_due(self) -> bool:
@@ -188,7 +190,7 @@ class Session:
         with self.learner.average.in_place() if self.learner.average is not None else nullcontext():
             validation = self._score()
         record = _scores(standing.place.step, validation)
-        best = validation.loss < standing.best.get("loss", math.inf)
+        best = self._is_best(record)
         standing.validation = record
         standing.validated.append(standing.place.step)
         standing.worse = 0 if best else standing.worse + 1
@@ -197,6 +199,10 @@ class Session:
         standing.seconds += time.monotonic() - began
         log.append({"kind": "valid", "epoch": standing.place.epoch, **record})
         yield Validated(step=standing.place.step, validation=validation, best=best)
+
+    def _is_best(self, record: Mapping[str, Any]) -> bool:
+        best_by = self.standing.best_by
+        return worth(record, best_by) > worth(self.standing.best, best_by)
 
     def _score(self) -> Validation:
         model = self.learner.model
@@ -241,7 +247,7 @@ class Session:
         averaging.average(self.run, steps=steps, score=score)
         self.average = _scores(self.standing.place.step, validations[0])
         log.append({"kind": "average", "steps": steps, **self.average})
-        best = validations[0].loss < self.standing.best.get("loss", math.inf)
+        best = self._is_best(self.average)
         yield Validated(step=self.standing.place.step, validation=validations[0], best=best, averaged=tuple(steps))
 
     def _scored_average(self) -> dict[str, Any]:

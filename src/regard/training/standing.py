@@ -21,7 +21,8 @@ class Standing:
     best: dict[str, Any] = field(default_factory=dict)  # step, loss and scores of the best validation
     validation: dict[str, Any] | None = None  # of this very step
     validated: list[int] = field(default_factory=list)  # the steps of all validations
-    worse: int = 0  # validations in a row without a better loss
+    best_by: str = "loss"  # the score that decides which is the best
+    worse: int = 0  # validations in a row without a better one
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -1,0 +1,43 @@
+"""Larger is better, whatever the score."""
+
+import pytest
+
+from regard.evaluation.names import LABELS
+from regard.runs.ranking import LOWER_IS_BETTER, NOTHING, prefers_average, worth
+
+
+@pytest.mark.parametrize(
+    ("best_by", "better", "worse"),
+    [
+        ("loss", {"loss": 1.0, "accuracy": 10.0}, {"loss": 2.0, "accuracy": 90.0}),
+        ("accuracy", {"loss": 2.0, "accuracy": 90.0}, {"loss": 1.0, "accuracy": 10.0}),
+        ("bleu", {"loss": 2.0, "bleu": 30.0}, {"loss": 1.0, "bleu": 20.0}),
+        ("mae", {"loss": 2.0, "mae": 0.1}, {"loss": 1.0, "mae": 0.2}),
+        ("entity_f1", {"loss": 2.0, "accuracy": 97.0}, {"loss": 1.0, "accuracy": 96.0}),  # no tag names an entity
+        ("spearman", {"loss": 2.0, "spearman": -0.9}, {"loss": 0.1}),  # all answers were equal
+        ("loss", {"loss": 100.0}, {}),
+    ],
+)
+def test_which_validation_is_better(best_by: str, better: dict[str, float], worse: dict[str, float]) -> None:
+    assert worth(better, best_by) > worth(worse, best_by)
+
+
+def test_nothing_is_known_of_no_validation() -> None:
+    assert worth({}, "bleu") == worth({"step": 3}, "loss") == NOTHING
+
+
+def test_every_score_has_a_direction() -> None:
+    # TER is not among those that a validation has: it would be lower for better.
+    assert set(LABELS) - LOWER_IS_BETTER == {
+        "bleu", "chrf", "ter", "accuracy", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision",
+        "entity_recall", "spearman", "r_squared",
+    }  # fmt: skip
+
+
+def test_a_run_means_its_average_unless_the_best_is_better() -> None:
+    one, other = {"loss": 1.0, "accuracy": 80.0}, {"loss": 2.0, "accuracy": 90.0}
+    assert prefers_average(one, other, "loss")
+    assert not prefers_average(one, other, "accuracy")
+    assert prefers_average(one, one, "accuracy")
+    assert prefers_average({}, one, "loss")  # nobody scored it
+    assert prefers_average(one, {}, "loss")
