@@ -123,8 +123,9 @@ def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["steps", "epochs", "minutes", "patience"])
 def test_a_run_that_was_over_before_says_how_to_go_on(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    training = TrainingConfig(steps=400, epochs=400, minutes=400, patience=400)
-    reached = {"step": 0, "epoch": 0, "seconds": 0.0, "worse": 0}
+    training = TrainingConfig(steps=400, epochs=400, least_steps=400, minutes=400, patience=400)
+    reached = {"step": 400 if name == "epochs" else 0, "epoch": 0, "seconds": 0.0, "worse": 0}
+    training = dataclasses.replace(training, steps=0) if name == "epochs" else training
     reached[{"steps": "step", "epochs": "epoch", "minutes": "seconds", "patience": "worse"}[name]] = 400 * 60
     reason = reason_to_end(training, **reached)  # type: ignore[arg-type]
     report = dataclasses.replace(REPORT, config=RunConfig(task="translate", training=training))

@@ -1,5 +1,7 @@
 """Larger is better, whatever the score."""
 
+import math
+
 import pytest
 
 from regard.evaluation.names import LABELS
@@ -24,6 +26,7 @@ def test_which_validation_is_better(best_by: str, better: dict[str, float], wors
 
 def test_nothing_is_known_of_no_validation() -> None:
     assert worth({}, "bleu") == worth({"step": 3}, "loss") == NOTHING
+    assert worth({"loss": math.nan, "bleu": 3.0}, "bleu") == worth({"loss": math.inf}, "loss") == NOTHING
 
 
 def test_every_score_has_a_direction() -> None:

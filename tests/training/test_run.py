@@ -463,7 +463,7 @@ def test_epochs_wait_for_the_least_steps(make_config: MakeConfig, drive: Drive, 
     settings = {"training.steps": 0, "training.epochs": 1, "training.least_steps": 30}
     events = drive(train(make_config(settings), tmp_path / "run"))
     assert len({event.update.epoch for event in of(Updated, events)}) > 1
-    assert (events[0].total_steps, events[-1].step, events[-1].reason) == (30, 30, "1 epochs are done")
+    assert (events[0].total_steps, events[-1].step, events[-1].reason) == (30, 30, "1 epochs and 30 steps are done")
 
 
 def test_epochs_and_minutes_end_a_run(make_config: MakeConfig, drive: Drive, tmp_path: Path) -> None:

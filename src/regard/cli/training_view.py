@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,12 +23,11 @@ from regard.cli.terminal import (
     tell,
 )
 from regard.cli.training_report import report_rows
-from regard.config import TrainingConfig, to_tables
+from regard.config import to_tables
 from regard.errors import MissingExtraError
 from regard.runs.ranking import prefers_average
 from regard.tasks import find_task
 from regard.tasks.task import Validation
-from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 
 if TYPE_CHECKING:
@@ -153,7 +151,7 @@ class PeopleView:
             return
         tell()
         if event.step == self.begun_at:
-            option = option_of_end(self.training, event.reason)
+            option = option_of_end(event.reason)
             tell(f"The run was finished before: {event.reason}. To go on, move its end: regard resume {run} {option} N")
         else:
             tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
@@ -181,13 +179,10 @@ def _training_bar() -> "Progress":
     return bar
 
 
-def option_of_end(training: TrainingConfig, reason: str) -> str:
-    """Return the option that moves the end which a run has met: that of the limit which gives this very reason."""
-    for name in ("steps", "epochs", "minutes", "patience"):
-        alone = TrainingConfig(**{name: getattr(training, name)}, best_by=training.best_by)
-        if reason == reason_to_end(alone, step=sys.maxsize, epoch=sys.maxsize, seconds=math.inf, worse=sys.maxsize):
-            return f"--{name}"
-    return "--steps"
+def option_of_end(reason: str) -> str:
+    """Return the option that moves the end which a run has met, by its reason (training/ending.py)."""
+    words = {"epochs": "--epochs", "steps": "--steps", "minutes": "--minutes", "validations": "--patience"}
+    return next((option for word, option in words.items() if word in reason), "--steps")
 
 
 def show_sample(sample: tuple[str, str, str], labels: tuple[str, str, str]) -> None:

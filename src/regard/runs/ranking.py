@@ -13,11 +13,14 @@ LOWER_IS_BETTER = frozenset({"loss", "perplexity", "bits_per_byte", "mae"})
 
 
 def worth(validation: Mapping[str, Any], best_by: str) -> Worth:
-    """How good a validation is, larger for a better one; NOTHING where nothing is known of it.
+    """How good a validation is, larger for a better one; NOTHING where nothing is known of it, or its loss is no number.
 
     Where it lacks the score, the accuracy counts (tags that name no entities have no entity F1), else the loss (of equal
     answers there is no Spearman), but any validation that has the score is better.
     """
+    loss = validation.get("loss")
+    if loss is None or not math.isfinite(loss):
+        return NOTHING
     for place, name in enumerate((best_by, "accuracy", "loss")):
         value = validation.get(name)
         if value is not None:

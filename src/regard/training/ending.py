@@ -9,7 +9,8 @@ def reason_to_end(training: TrainingConfig, *, step: int, epoch: int, seconds: f
     if training.steps and step >= training.steps:
         return f"{training.steps:,} steps are done"
     if training.epochs and epoch >= training.epochs and step >= training.least_steps:
-        return f"{training.epochs:,} epochs are done"
+        waited = f" and {training.least_steps:,} steps" if epoch > training.epochs and training.least_steps else ""
+        return f"{training.epochs:,} epochs{waited} are done"
     if training.minutes and seconds >= 60 * training.minutes:
         return f"{training.minutes:g} minutes are over"
     if training.patience and worse >= training.patience:
