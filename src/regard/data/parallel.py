@@ -16,7 +16,7 @@ from regard.data.corpus import Corpus, CorpusWriter
 from regard.data.formats import Bad, Pair, read_pairs
 from regard.data.formats.endings import ending_of
 from regard.data.hold_out import HoldOut, is_held_out
-from regard.data.tokenizers import Tokenizer
+from regard.data.tokenizers import SHARED, SOURCE, TARGET, Tokenizer
 from regard.data.vocabularies import given_tokenizer, tokenizer_for
 from regard.errors import DataError
 
@@ -37,18 +37,18 @@ class Vocabulary:
         return self.source is self.target
 
     def save(self, folder: Path) -> None:
-        """Write shared.json, or source.json and target.json."""
+        """Write one file, or one of each side."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, tokenizer in self._files().items():
-            tokenizer.save(folder / f"{name}.json")
+            tokenizer.save(folder / name)
 
     @classmethod
     def load(cls, folder: Path) -> "Vocabulary":
         """Read what `save` wrote."""
-        if (folder / "shared.json").exists():
-            shared = Tokenizer.load(folder / "shared.json")
+        if (folder / SHARED).exists():
+            shared = Tokenizer.load(folder / SHARED)
             return cls(shared, shared)
-        return cls(Tokenizer.load(folder / "source.json"), Tokenizer.load(folder / "target.json"))
+        return cls(Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET))
 
     def fingerprint(self) -> str:
         """Return a hash of the files' text."""
@@ -56,7 +56,7 @@ class Vocabulary:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _files(self) -> dict[str, Tokenizer]:
-        return {"shared": self.source} if self.shared else {"source": self.source, "target": self.target}
+        return {SHARED: self.source} if self.shared else {SOURCE: self.source, TARGET: self.target}
 
 
 @dataclass(frozen=True, kw_only=True)

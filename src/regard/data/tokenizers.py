@@ -19,6 +19,9 @@ import tokenizers
 
 from regard.errors import DataError, UsageError, did_you_mean
 
+# How a run's vocabulary folder calls the files: one for all text, or one for each side of a translation.
+SHARED, SOURCE, TARGET = "shared.json", "source.json", "target.json"
+
 SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
 """What every vocabulary has: as tokens 0 to 3 where we learnt it, behind all others where it was brought along.
 

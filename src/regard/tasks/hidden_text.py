@@ -19,7 +19,7 @@ from regard.data import batching
 from regard.data.corpus import Corpus
 from regard.data.running_text import TextData, prepare_text, text_corpus
 from regard.data.text_screening import LeftOut, allowed_share
-from regard.data.tokenizers import Tokenizer
+from regard.data.tokenizers import SHARED, Tokenizer
 from regard.errors import DataError
 from regard.evaluation.scores import Score, text_scores
 from regard.tasks.pieces import ENDS, PieceBatch, PieceExamples
@@ -27,7 +27,6 @@ from regard.tasks.reach import longest_text, refuse_short
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.word_vectors import WordVectors
 
-VOCABULARY = "shared.json"
 N_SAMPLES = 3  # shown at a validation
 SAMPLE_TOKENS = 32  # of each of them
 
@@ -51,7 +50,7 @@ class HiddenText(ABC):
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
-        given = Tokenizer.load(vocabulary / VOCABULARY) if vocabulary is not None else None
+        given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
         data = prepare_text(
             config.data, config.tokenizer, given=given, progress=progress, running=False, specials=cls.specials
         )
@@ -64,11 +63,11 @@ class HiddenText(ABC):
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:
-        return cls(Tokenizer.load(vocabulary / VOCABULARY), config)
+        return cls(Tokenizer.load(vocabulary / SHARED), config)
 
     def save(self, vocabulary: Path) -> None:
         vocabulary.mkdir(parents=True, exist_ok=True)
-        self.tokenizer.save(vocabulary / VOCABULARY)
+        self.tokenizer.save(vocabulary / SHARED)
 
     @abstractmethod
     def sizes(self) -> dict[str, int | str]: ...

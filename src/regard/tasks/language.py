@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data.running_text import TextData, prepare_text, text_corpus
 from regard.data.text_screening import LeftOut, allowed_share
-from regard.data.tokenizers import Tokenizer
+from regard.data.tokenizers import SHARED, Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score, text_scores
 from regard.models.presets import find_preset
@@ -28,7 +28,6 @@ from regard.tasks.token_loss import token_loss, token_losses
 from regard.tasks.windows import WindowBatch, WindowExamples
 from regard.tasks.word_vectors import WordVectors
 
-VOCABULARY = "shared.json"
 N_SAMPLES = 3  # shown at a validation
 SAMPLE_TOKENS = 32  # that are given, and that are written, in each
 
@@ -48,7 +47,7 @@ class Language:
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
-        given = Tokenizer.load(vocabulary / VOCABULARY) if vocabulary is not None else None
+        given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
         data = prepare_text(config.data, config.tokenizer, given=given, progress=progress)
         task = cls(data.tokenizer, config)
         train = task.examples(data.train, config.data.train)
@@ -59,11 +58,11 @@ class Language:
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> "Language":
-        return cls(Tokenizer.load(vocabulary / VOCABULARY), config)
+        return cls(Tokenizer.load(vocabulary / SHARED), config)
 
     def save(self, vocabulary: Path) -> None:
         vocabulary.mkdir(parents=True, exist_ok=True)
-        self.tokenizer.save(vocabulary / VOCABULARY)
+        self.tokenizer.save(vocabulary / SHARED)
 
     def sizes(self) -> dict[str, int]:
         return {"vocab": self.tokenizer.vocab_size}

@@ -24,7 +24,7 @@ from regard.data.label_corpora import LabelledData, encode_labelled, prepare_lab
 from regard.data.label_writing import cut_sentence
 from regard.data.labelled_vectors import are_vectors
 from regard.data.text_screening import LeftOut
-from regard.data.tokenizers import Tokenizer
+from regard.data.tokenizers import SHARED, Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score
 from regard.models.presets import positions_of
@@ -41,7 +41,6 @@ from regard.tasks.sequences import (
 from regard.tasks.task import Examples, Indices, Prepared, Progress, Validation
 from regard.tasks.word_vectors import WordVectors
 
-VOCABULARY = "shared.json"
 N_SAMPLES = 3  # shown at a validation
 SAMPLE_CHARACTERS = 200  # of each of their texts
 
@@ -72,7 +71,7 @@ class SequenceTask(ABC):
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         of_vectors = are_vectors((*config.data.train, *config.data.valid), config.tokenizer)
-        given = Tokenizer.load(vocabulary / VOCABULARY) if vocabulary is not None and not of_vectors else None
+        given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None and not of_vectors else None
         known = LabelTable.find(vocabulary, task=cls.name) if vocabulary is not None else None
         longest = longest_text(config, n_specials=0 if of_vectors else cls.n_specials)
         found = prepare_labelled(
@@ -91,12 +90,12 @@ class SequenceTask(ABC):
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:
         table = LabelTable.load(vocabulary, task=cls.name)
-        return cls(None if table.n_features else Tokenizer.load(vocabulary / VOCABULARY), config, table)
+        return cls(None if table.n_features else Tokenizer.load(vocabulary / SHARED), config, table)
 
     def save(self, vocabulary: Path) -> None:
         vocabulary.mkdir(parents=True, exist_ok=True)
         if self.tokenizer is not None:
-            self.tokenizer.save(vocabulary / VOCABULARY)
+            self.tokenizer.save(vocabulary / SHARED)
         self.table.save(vocabulary, task=self.name)
 
     @property

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config, read
-from regard.data.tokenizers import Tokenizer
+from regard.data.tokenizers import SHARED, SOURCE, TARGET, Tokenizer
 from regard.errors import CheckpointError, UsageError
 from regard.models.presets import PRESETS, decided_by_data, find_preset
 from regard.runs import selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 
-TOKENIZERS = ("shared.json", "source.json", "target.json")  # what of a run's vocabulary folder turns text into tokens
+TOKENIZERS = (SHARED, SOURCE, TARGET)  # what of a run's vocabulary folder turns text into tokens
 TWO_SIDED = "translate"  # the one task that may have a vocabulary for each side
 
 
@@ -129,7 +129,7 @@ def tokenizers_alone(vocabulary: Path | None, *, task: str) -> Iterator[Path | N
     if not files:
         yield None
         return
-    if TOKENIZERS[0] not in {file.name for file in files} and task != TWO_SIDED:
+    if SHARED not in {file.name for file in files} and task != TWO_SIDED:
         raise UsageError(
             f"{vocabulary} has a vocabulary for each of two sides, and the task '{task}' needs one.",
             "Take that of a run whose two sides share one (tokenizer.shared = true).",
