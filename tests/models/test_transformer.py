@@ -1,4 +1,4 @@
-"""The Transformer: torch's own as a witness, and what must hold for every choice of its config."""
+"""The Transformer: torch's own as a witness, and what is its own (test_encoder_decoder.py has the rest)."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from regard.errors import ConfigError, DataError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.cache import DecoderState
 from regard.parts.decoder_layer import DecoderLayer
 from regard.parts.dropout import seeded
 from regard.parts.encoder_layer import EncoderLayer
@@ -22,6 +21,7 @@ SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 
 LENGTHS = torch.tensor([6, 3, 5])
 TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
 
+# What test_encoder_decoder.py asks every model for, it asks each of these for.
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"{positions} positions": {"positions": positions} for positions in POSITIONS},
     "pre-norm": {"norm_order": "pre"},
@@ -34,7 +34,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "concatenated": {"join_positions": "concatenate", "tied": "target"},
     "concatenated, learned": {"join_positions": "concatenate", "positions": "learned", "tied": "none"},
 }
-every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
 
 
 def make(seed: int = 1, **choices: Any) -> Transformer:
@@ -127,119 +126,7 @@ def test_it_equals_torchs_transformer(norm_order: str, activation: str) -> None:
     assert_close(model.encode(SOURCE, LENGTHS)[~padded], memory[~padded])
 
 
-# -- what every variant keeps -------------------------------------------------------------------------------------------
-
-
-@every_variant
-def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    logits = model(SOURCE, LENGTHS, TARGET)
-    for position in range(1, 5):
-        changed = TARGET.clone()
-        changed[:, position:] = 2
-        other = model(SOURCE, LENGTHS, changed)
-        assert torch.equal(other[:, :position], logits[:, :position])
-        assert not torch.equal(other[:, position], logits[:, position])
-
-
-@every_variant
-def test_padding_changes_nothing(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    longer_source = F.pad(SOURCE, (0, 3), value=7)
-    longer_source[1, 3:] = 7
-    longer_target = F.pad(TARGET, (0, 2), value=7)
-    assert_close(model(longer_source, LENGTHS, longer_target)[:, :5], model(SOURCE, LENGTHS, TARGET))
-
-
-@every_variant
-def test_batched_equals_alone(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    logits = model(SOURCE, LENGTHS, TARGET)
-    for row, length in enumerate(LENGTHS.tolist()):
-        alone = model(SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1])
-        assert_close(alone[0], logits[row])
-
-
-def step_by_step(model: Transformer, state: DecoderState, ids: Tensor) -> tuple[Tensor, DecoderState]:
-    """Read one token at a time; (R, T) to logits (R, T, V) and the state."""
-    logits = []
-    for position in range(ids.shape[1]):
-        one, state = model.step(state, ids[:, position : position + 1])
-        logits.append(one)
-    return torch.stack(logits, dim=1), state
-
-
-@every_variant
-@torch.no_grad()
-def test_cached_decoding_equals_the_whole_forward_pass(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    expected = model(SOURCE, LENGTHS, TARGET)
-    logits, state = step_by_step(model, model.start((SOURCE, LENGTHS)), TARGET)
-    assert_close(logits, expected)
-    assert state.lengths.tolist() == [5, 5, 5]
-
-
-@every_variant
-@torch.no_grad()
-def test_a_prompt_is_read_at_once(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    expected = model(SOURCE, LENGTHS, TARGET)
-    logits, state = model.step(model.start((SOURCE, LENGTHS)), TARGET[:, :3])
-    assert_close(logits, expected[:, 2])
-    logits, state = model.step(state, TARGET[:, 3:5])
-    assert_close(logits, expected[:, 4])
-
-
-@every_variant
-@torch.no_grad()
-def test_prompts_of_different_lengths(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    expected = model(SOURCE, LENGTHS, TARGET)
-    rows, counts = torch.arange(3), torch.tensor([3, 1, 2])
-    prompts = torch.where(torch.arange(3) < counts[:, None], TARGET[:, :3], 7)
-    logits, state = model.step(model.start((SOURCE, LENGTHS)), prompts, counts)
-    assert_close(logits, expected[rows, counts - 1])
-    for _ in range(2):
-        logits, state = model.step(state, TARGET[rows, counts][:, None])
-        counts = counts + 1
-        assert_close(logits, expected[rows, counts - 1])
-
-
-@every_variant
-@torch.no_grad()
-def test_beams_that_part_leave_and_join(choices: dict[str, Any]) -> None:
-    """Two sentences with two hypotheses each; one leaves, another joins; every row equals its own forward pass."""
-    model = make(**choices)
-
-    def alone(sentence: int, ids: list[int]) -> Tensor:
-        logits: Tensor = model(SOURCE[sentence : sentence + 1], LENGTHS[sentence : sentence + 1], torch.tensor([ids]))
-        return logits[0, -1]
-
-    _, state = model.step(model.start((SOURCE[:2], LENGTHS[:2])), torch.tensor([[1], [1]]))
-    state = state.reorder(torch.tensor([0, 0, 1, 1]))
-    _, state = model.step(state, torch.tensor([[3], [4], [5], [6]]))
-    state = state.reorder(torch.tensor([1, 1, 3, 2]))
-    logits, state = model.step(state, torch.tensor([[7], [8], [9], [10]]))
-    hypotheses = [(0, [1, 4, 7]), (0, [1, 4, 8]), (1, [1, 6, 9]), (1, [1, 5, 10])]
-    assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
-
-    _, newcomer = model.step(model.start((SOURCE[2:, :5], LENGTHS[2:])), torch.tensor([[1]]))
-    state = state.keep(torch.tensor([1])).join(newcomer.reorder(torch.tensor([0, 0])))
-    logits, state = model.step(state, torch.tensor([[11], [12], [13], [14]]))
-    hypotheses = [(1, [1, 6, 9, 11]), (1, [1, 5, 10, 12]), (2, [1, 13]), (2, [1, 14])]
-    assert_close(logits, torch.stack([alone(*hypothesis) for hypothesis in hypotheses]))
-
-
-@every_variant
-def test_gradients_are_finite_and_reach_every_parameter(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    lengths = torch.tensor([6, 1, 5])  # behind one token, a window of two reaches nothing
-    F.cross_entropy(model(SOURCE, lengths, TARGET).flatten(0, 1), TARGET.roll(-1, 1).flatten()).backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert bool(parameter.grad.isfinite().all()), name
-        if not name.endswith("key.bias"):  # the same for every key of a query: softmax does not feel it
-            assert bool(parameter.grad.any()), name
+# -- one result by every way --------------------------------------------------------------------------------------------
 
 
 def test_sequences_beyond_the_short_ones_are_the_same_by_every_way() -> None:
@@ -364,15 +251,6 @@ def test_one_batch_is_learnt_by_heart() -> None:
         optimizer.step()
     assert loss.item() < 0.05
     assert torch.equal(model(SOURCE, LENGTHS, TARGET).argmax(-1), wanted)
-
-
-@every_variant
-def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any]) -> None:
-    model, other = make(1, **choices), make(2, **choices)
-    expected = model(SOURCE, LENGTHS, TARGET)
-    assert not torch.allclose(other(SOURCE, LENGTHS, TARGET), expected, atol=1e-2)
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other(SOURCE, LENGTHS, TARGET), expected)
 
 
 def test_the_seed_alone_decides_the_first_weights() -> None:
