@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.parts.convolution import BatchNorm
 from regard.parts.embedding import OutputLayer, TokenEmbedding
 from regard.parts.initialisation import initialise
 from regard.parts.norms import LayerNorm
@@ -65,8 +66,16 @@ def test_their_distributions() -> None:
     assert abs(float(weights["tokens.weight"].std()) - 1 / 8) < 0.003
 
 
-def test_norms_keep_their_ones_and_zeros() -> None:
-    norm = LayerNorm(6)
+def test_convolutions_over_images_keep_the_variance_through_relu() -> None:
+    weights = first_weights(nn.Conv2d(32, 64, 3), 7)
+    # He et al. 2015, equation 10: of 3 · 3 · 32 inputs.
+    assert abs(float(weights["weight"].std()) - math.sqrt(2 / 288)) < 0.002
+    assert abs(float(weights["weight"].mean())) < 0.002
+    assert not weights["bias"].any()
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(6), BatchNorm(6)], ids=["layer", "batch"])
+def test_norms_keep_their_ones_and_zeros(norm: LayerNorm | BatchNorm) -> None:
     initialise(norm, 7)
     assert torch.equal(norm.weight, torch.ones(6))
     assert torch.equal(norm.bias, torch.zeros(6))

@@ -7,7 +7,7 @@ from torch import nn
 from regard.errors import ConfigError
 from regard.parts.dropout import seeded
 from regard.parts.norms import LayerNorm
-from regard.parts.residual import Plain, PostNorm, PreNorm, make_residual
+from regard.parts.residual import DenseResidualBlock, Plain, PostNorm, PreNorm, make_residual
 from regard.parts.taps import listening, recording
 
 
@@ -73,3 +73,23 @@ def test_by_name() -> None:
     with pytest.raises(ConfigError) as caught:
         make_residual("past", lambda: LayerNorm(4), dropout=0.1)
     assert str(caught.value) == "There is no norm order 'past'.\nDid you mean post?"
+
+
+def test_the_lectures_dense_block_with_two_skips(x: torch.Tensor) -> None:
+    block = DenseResidualBlock(12)
+    first, second = block.first, block.second
+    # As printed: a dense layer and its ReLU, a second dense layer, both skips added, the last ReLU.
+    hidden = torch.clamp(x @ first.weight.T + first.bias, min=0)
+    expected = torch.clamp((hidden @ second.weight.T + second.bias) + hidden + x, min=0)
+    with recording(block) as record:
+        torch.testing.assert_close(block(x), expected)
+    assert set(record) == {"hidden", "residual", "output"}
+    for tap, wanted in (("hidden", hidden), ("output", expected)):
+        torch.testing.assert_close(record[tap], wanted)
+
+
+def test_without_its_weights_the_dense_block_is_the_identity(x: torch.Tensor) -> None:
+    block = DenseResidualBlock(12)
+    for parameter in block.parameters():
+        nn.init.zeros_(parameter)
+    assert torch.equal(block(x), x.relu())

@@ -1,15 +1,21 @@
-"""Convolution over a sequence: the same features are looked for at every position.
+"""Convolution, over a sequence or an image: the same features are looked for at every place.
 
-The features are shared, so a shift of the input shifts the features: what means something here means the same there. One
-layer relates positions at most k apart, at the cost of O(k·n·d²); the lectures set it beside recurrence and self-attention
-(Vaswani et al. 2017, section 4).
+The features are shared, so a shift of the input shifts the features: what means something here means the same there. Over a
+sequence, one layer relates positions at most k apart, at the cost of O(k·n·d²); the lectures set it beside recurrence and
+self-attention (Vaswani et al. 2017, section 4). Over images, layers are stacked into blocks with a skip around them (He et
+al. 2016, "Deep Residual Learning for Image Recognition") that joins before or after the last activation:
+
+x ──┬── layers ──(join)── activation ──►      x ──┬── layers ── activation ──(join)──►
+    └── shortcut ──┘                              └── shortcut ────────────────┘
 """
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError, TrainingError, did_you_mean
 from regard.parts.taps import tap
 
 
@@ -45,3 +51,151 @@ class Convolution(nn.Module):
         neighbours = torch.cat([padded[:, shift : shift + x.shape[1]] for shift in range(self.width)], dim=-1)
         features = self.features(neighbours)  # from (B, T, width * D)
         return tap(self, "output", features if behind is None else features.masked_fill(behind, 0.0))
+
+
+# -- over images --------------------------------------------------------------------------------------------------------
+
+
+class BatchNorm(nn.Module):
+    """(x - mean) / deviation of each channel over the batch and all places, times a scale (weight), plus a shift (bias).
+
+    While training, mean and deviation are those of the batch, and running ones follow them, which serve in evaluation
+    (Ioffe & Szegedy 2015). They are saved with the weights.
+    """
+
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(self, n_channels: int, *, momentum: float = 0.1, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(n_channels))
+        self.bias = nn.Parameter(torch.zeros(n_channels))
+        self.register_buffer("running_mean", torch.zeros(n_channels))
+        self.register_buffer("running_variance", torch.ones(n_channels))
+        self.momentum = momentum
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to the same."""
+        if self.training and x.numel() == x.shape[1]:
+            raise TrainingError(
+                "Batch norm learns nothing from a batch of one image that has shrunk to one place.",
+                "Use larger batches or images, or model.norm = none.",
+            )
+        return F.batch_norm(
+            x,
+            self.running_mean,
+            self.running_variance,
+            self.weight,
+            self.bias,
+            self.training,
+            self.momentum,
+            self.epsilon,
+        )
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
+
+
+IMAGE_NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "none": nn.Identity}
+# The saturating ones show how gradients vanish.
+IMAGE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "none": _unchanged,
+}
+
+
+def _find_image_activation(name: str) -> Callable[[Tensor], Tensor]:
+    if name not in IMAGE_ACTIVATIONS:
+        raise ConfigError(f"There is no activation '{name}' of images.", did_you_mean(name, IMAGE_ACTIVATIONS))
+    return IMAGE_ACTIVATIONS[name]
+
+
+class ImageConvolution(nn.Module):
+    """activation(norm(convolution(x))): a layer over the size × size neighbours of every place; zeros stand outside.
+
+    With a stride of 2 it looks at every other place, and the image halves.
+    """
+
+    def __init__(
+        self, n_inputs: int, n_outputs: int, *, size: int = 3, stride: int = 1, norm: str, activation: str
+    ) -> None:
+        super().__init__()
+        if norm not in IMAGE_NORMS:
+            raise ConfigError(f"There is no norm '{norm}' of images.", did_you_mean(norm, IMAGE_NORMS))
+        # A norm takes the mean away, and a bias with it.
+        biased = norm == "none"
+        self.convolution = nn.Conv2d(n_inputs, n_outputs, size, stride=stride, padding=size // 2, bias=biased)
+        self.norm = IMAGE_NORMS[norm](n_outputs)
+        self.activation = _find_image_activation(activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, outputs, ⌈H / stride⌉, ⌈W / stride⌉), of an odd size."""
+        return tap(self, "features", self.activation(self.norm(self.convolution(x))))
+
+
+class Sum(nn.Module):
+    """What the layers found, plus what went past them."""
+
+    def forward(self, residual: Tensor, skipped: Tensor) -> Tensor:
+        """(B, C, H, W), twice, to the same."""
+        return residual + skipped
+
+
+class Concatenation(nn.Module):
+    """What the layers found beside what went past them, mixed by a 1 × 1 convolution back to the width of one."""
+
+    def __init__(self, n_channels: int, *, norm: str) -> None:
+        super().__init__()
+        self.mix = ImageConvolution(2 * n_channels, n_channels, size=1, norm=norm, activation="none")
+
+    def forward(self, residual: Tensor, skipped: Tensor) -> Tensor:
+        """(B, C, H, W), twice, to the same."""
+        mixed: Tensor = self.mix(torch.cat([residual, skipped], dim=1))
+        return mixed
+
+
+class PlainBlock(nn.Module):
+    """activation(layers(x)): no skip, to show what it is for."""
+
+    def __init__(self, layers: nn.Module, *, activation: str) -> None:
+        super().__init__()
+        self.layers = layers
+        self.activation = _find_image_activation(activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to what the layers make of it."""
+        return tap(self, "output", self.activation(tap(self, "residual", self.layers(x))))
+
+
+class ResidualBlock(nn.Module):
+    """activation(join(layers(x), shortcut(x))); the shortcut is the identity, or brings x to the layers' shape."""
+
+    def __init__(self, layers: nn.Module, shortcut: nn.Module, join: nn.Module, *, activation: str) -> None:
+        super().__init__()
+        self.layers = layers
+        self.shortcut = shortcut
+        self.join = join
+        self.activation = _find_image_activation(activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to what the layers make of it."""
+        residual = tap(self, "residual", self.layers(x))
+        return tap(self, "output", self.activation(self.join(residual, self.shortcut(x))))
+
+
+def check_images(images: Tensor, n_channels: int) -> None:
+    """Refuse what is no batch of images (B, C, H, W), or has another number of channels."""
+    if images.dim() != 4:
+        raise DataError(
+            f"Images come as (batch, channels, height, width), not in the shape {tuple(images.shape)}.",
+            "Give one image as a batch of one.",
+        )
+    if images.shape[1] != n_channels:
+        raise DataError(
+            f"The model reads images of {n_channels} channel{'s' * (n_channels != 1)}, not of {images.shape[1]}.",
+            "Convert them (grey has 1, colour 3), or train a model on such images.",
+        )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from regard.parts.convolution import BatchNorm
 from regard.parts.embedding import OutputLayer
 from regard.parts.norms import LayerNorm, RMSNorm
 from regard.parts.recurrent import LSTM, Cell
@@ -18,6 +19,7 @@ from regard.parts.recurrent import LSTM, Cell
 def initialise(model: nn.Module, seed: int, *, deviation: Callable[[str], float] | None = None) -> None:
     """Xavier-uniform matrices (Glorot & Bengio 2010), zero biases, N(0, 1/D) embeddings; norms keep their ones and zeros.
 
+    Convolutions over images: N(0, 2/n) of n inputs, which a ReLU halves (He et al. 2015, "Delving Deep into Rectifiers").
     Recurrent cells: uniform up to 1/√D, as torch has them, and an LSTM's forget gate open.
     deviation: of a parameter by its name, for a model whose matrices and embeddings are all drawn from N(0, deviation²).
     """
@@ -37,14 +39,16 @@ def _fill(module: nn.Module, name: str, parameter: nn.Parameter, generator: torc
     with torch.no_grad():
         if isinstance(module, nn.Linear) and parameter.dim() == 2:
             nn.init.xavier_uniform_(parameter, generator=generator)
-        elif isinstance(module, nn.Linear | OutputLayer) and parameter.dim() == 1:
+        elif isinstance(module, nn.Conv2d) and parameter.dim() == 4:
+            nn.init.kaiming_normal_(parameter, nonlinearity="relu", generator=generator)
+        elif isinstance(module, nn.Linear | OutputLayer | nn.Conv2d) and parameter.dim() == 1:
             parameter.zero_()
         elif isinstance(module, Cell):
             _fill_cell(module, parameter, generator)
         elif parameter.dim() == 2:
             # An embedding, learned positions or an output layer: a row a token or position.
             nn.init.normal_(parameter, std=1 / math.sqrt(parameter.shape[1]), generator=generator)
-        elif not isinstance(module, LayerNorm | RMSNorm):
+        elif not isinstance(module, LayerNorm | RMSNorm | BatchNorm):
             raise NotImplementedError(f"nobody has said how the first weights of {name} are drawn")
 
 

@@ -4,14 +4,18 @@ post-norm (Vaswani et al. 2017)          pre-norm (Xiong et al. 2020, "On Layer 
 x ──┬── sublayer ── dropout ──(+)── norm ──►      Architecture")
     └──────────────────────────┘          x ──┬── norm ── sublayer ── dropout ──(+)──►
                                               └──────────────────────────────────┘
+
+The lectures' block of dense layers, which has two skips, stands here too; that of images in `convolution.py`.
 """
 
 from collections.abc import Callable
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
+from regard.parts.linear import Linear
 from regard.parts.taps import tap
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -66,3 +70,22 @@ def make_residual(order: str, make_norm: Callable[[], nn.Module], *, dropout: fl
     if order == "none":
         return Plain(dropout=dropout)
     raise ConfigError(f"There is no norm order '{order}'.", did_you_mean(order, ORDERS))
+
+
+class DenseResidualBlock(nn.Module):
+    """relu(second(h) + h + x) with h = relu(first(x)): the lectures' dense block, whose two skips join before the last ReLU.
+
+    x ──┬── first ── relu ──┬── second ──(+)── relu ──►
+        │                   └─────────────┤
+        └─────────────────────────────────┘
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.first = Linear(d_model, d_model)
+        self.second = Linear(d_model, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, D) to the same."""
+        hidden = tap(self, "hidden", F.relu(self.first(x)))
+        return tap(self, "output", F.relu(tap(self, "residual", self.second(hidden)) + hidden + x))

@@ -1,0 +1,227 @@
+"""ResNet: a deep convolutional network whose blocks add to what they read (He et al. 2016), and the same without skips.
+
+    image ── stem ── stages of blocks ── mean over all places ── head
+
+Each stage after the first halves the image and doubles the width. For small images (section 4.2) three stages of n basic
+blocks make 6n + 2 layers; for large ones (section 4.1) four stages, of bottlenecks where there are 50 layers or more.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, UsageError, did_you_mean
+from regard.parts.convolution import (
+    Concatenation,
+    ImageConvolution,
+    PlainBlock,
+    ResidualBlock,
+    Sum,
+    check_images,
+)
+from regard.parts.heads import SequenceHead
+from regard.parts.initialisation import initialise
+from regard.parts.taps import listening, tap
+
+# How much wider a block's output is than its 3 × 3 convolutions.
+EXPANSIONS = {"basic": 1, "bottleneck": 4}
+CHOICES = {
+    "block": tuple(EXPANSIONS),
+    "stem": ("small", "large"),
+    "skip": ("add", "concatenate", "none"),
+    "join": ("before", "after"),
+    "norm": ("batch", "none"),
+    "activation": ("relu", "tanh", "sigmoid"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNetConfig:
+    """The sizes of a ResNet; the defaults are those of the paper's 20 layers for small images, which may be of any size."""
+
+    n_channels: int  # 1 of grey images, 3 of colour
+    n_outputs: int  # classes
+    n_blocks: tuple[int, ...] = (3, 3, 3)  # of each stage
+    width: int = 16  # of the stem and the first stage's 3 × 3 convolutions; each stage after it has twice as many
+    block: str = "basic"  # two 3 × 3 convolutions; or bottleneck: 1 × 1, 3 × 3, and 1 × 1 to four times the width
+    stem: str = "small"  # one 3 × 3 convolution; or large: 7 × 7 and pooling, to a quarter of the image's edge
+    skip: str = "add"  # what a block does with what it read: add, concatenate, or none
+    join: str = "before"  # where the skip joins: before or after the block's last activation
+    norm: str = "batch"  # batch or none
+    activation: str = "relu"  # relu, tanh, sigmoid
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
+        if not self.n_blocks:
+            raise ConfigError("model.n_blocks names no stage.", "Give the blocks of each stage: [3, 3, 3].")
+        sizes = {name: getattr(self, name) for name in ("n_channels", "n_outputs", "width")}
+        for name, value in {**sizes, "n_blocks": min(self.n_blocks)}.items():
+            if value < 1:
+                raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """What a block reads and hands on."""
+
+    n_inputs: int
+    width: int  # of its 3 × 3 convolutions
+    n_outputs: int
+    stride: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether it hands on the shape that it reads, so that its input can stand for its output."""
+        return self.n_inputs == self.n_outputs and self.stride == 1
+
+
+def block_shapes(config: ResNetConfig) -> list[list[BlockShape]]:
+    """Return the shapes of all blocks, by stage: the first block of each widens, and of each but the first halves."""
+    stages: list[list[BlockShape]] = []
+    n_inputs = config.width
+    for number, n_blocks in enumerate(config.n_blocks):
+        width = config.width * 2**number
+        n_outputs = width * EXPANSIONS[config.block]
+        first = BlockShape(n_inputs, width, n_outputs, stride=2 if number else 1)
+        others = [BlockShape(n_outputs, width, n_outputs, stride=1)] * (n_blocks - 1)
+        stages.append([first, *others])
+        n_inputs = n_outputs
+    return stages
+
+
+class Stem(nn.Module):
+    """What the first stage reads."""
+
+    def __init__(self, layer: ImageConvolution, pool: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.pool = pool
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, width, H', W')."""
+        return tap(self, "output", self.pool(self.layer(images)))
+
+
+class Stage(nn.Module):
+    """Blocks of one width."""
+
+    def __init__(self, blocks: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.block = nn.ModuleList(blocks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, C', H', W')."""
+        for block in self.block:
+            x = block(x)
+        return x
+
+
+class ResNet(nn.Module):
+    """A convolutional network with skips, or without, which names what an image shows."""
+
+    def __init__(self, config: ResNetConfig, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.stem = make_stem(config)
+        shapes = block_shapes(config)
+        self.stage = nn.ModuleList(Stage(make_block(config, shape) for shape in stage) for stage in shapes)
+        self.head = SequenceHead(shapes[-1][-1].n_outputs, config.n_outputs, dropout=0.0)
+        initialise(self, seed)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to logits (B, N)."""
+        return tap(self, "logits", self.head(self.features(images).mean(1)))
+
+    def features(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to what was found at each place of the last map (B, H' · W', D), row by row."""
+        check_images(images, self.config.n_channels)
+        # Where the channels of a pixel are neighbours in memory, as image files have them, layers keep that order, and in
+        # it torch 2.13 on a CPU writes beyond its memory on the way back through a narrow 1 × 1 convolution of stride 2.
+        x: Tensor = self.stem(images.contiguous())
+        for stage in self.stage:
+            x = stage(x)
+        return tap(self, "states", x.flatten(2).transpose(1, 2))
+
+    @property
+    def block_names(self) -> dict[str, bool]:
+        """The names of all blocks in their order, each with whether it can be left out."""
+        return {
+            f"stage.{number}.block.{place}": shape.kept
+            for number, stage in enumerate(block_shapes(self.config))
+            for place, shape in enumerate(stage)
+        }
+
+    @contextlib.contextmanager
+    def without_blocks(self, names: Iterable[str]) -> Iterator[None]:
+        """Leave blocks out inside the `with`: each hands on what it read. For a trained network (Veit et al. 2016, 4.1).
+
+        names: as `block_names` has them. A block that changes the shape of what it reads cannot be left out.
+        """
+        names = set(names)
+        _check_left_out(names, self.block_names)
+        outputs = {f"{name}.output" for name in names}
+        heard = torch.empty(0)
+
+        def hand_on(name: str, output: Tensor) -> Tensor:
+            nonlocal heard
+            heard = heard if name in outputs else output
+            return heard
+
+        with listening(self, ["stem.output", *(f"{name}.output" for name in self.block_names)], hand_on):
+            yield
+
+
+def _check_left_out(names: set[str], known: dict[str, bool]) -> None:
+    possible = [name for name, kept in known.items() if kept]
+    for name in sorted(names):
+        if name not in known:
+            raise UsageError(f"The network has no block '{name}'.", did_you_mean(name, possible))
+        if not known[name]:
+            raise UsageError(
+                f"{name} changes the shape of what it reads, and cannot be left out.",
+                f"Leave out some of: {', '.join(possible)}.",
+            )
+
+
+def make_stem(config: ResNetConfig) -> Stem:
+    """Its first layer, of which the large one leaves a quarter of the image's edge."""
+    layer = partial(ImageConvolution, config.n_channels, config.width, norm=config.norm, activation=config.activation)
+    if config.stem == "large":
+        return Stem(layer(size=7, stride=2), nn.MaxPool2d(3, stride=2, padding=1))
+    return Stem(layer(), nn.Identity())
+
+
+def make_block(config: ResNetConfig, shape: BlockShape) -> nn.Module:
+    """One of its blocks."""
+    layer = partial(ImageConvolution, norm=config.norm)
+    inside = config.activation
+    # The last activation belongs to the layers if the skip joins after it, else to the block.
+    last, at_the_end = ("none", inside) if config.join == "before" or config.skip == "none" else (inside, "none")
+    if config.block == "bottleneck":
+        layers = nn.Sequential(
+            layer(shape.n_inputs, shape.width, size=1, activation=inside),
+            # Here and not in the 1 × 1 before it, which would never look at three places of four.
+            layer(shape.width, shape.width, stride=shape.stride, activation=inside),
+            layer(shape.width, shape.n_outputs, size=1, activation=last),
+        )
+    else:
+        layers = nn.Sequential(
+            layer(shape.n_inputs, shape.width, stride=shape.stride, activation=inside),
+            layer(shape.width, shape.n_outputs, activation=last),
+        )
+    if config.skip == "none":
+        return PlainBlock(layers, activation=at_the_end)
+    shortcut = (
+        nn.Identity()
+        if shape.kept
+        else layer(shape.n_inputs, shape.n_outputs, size=1, stride=shape.stride, activation="none")
+    )
+    join = Sum() if config.skip == "add" else Concatenation(shape.n_outputs, norm=config.norm)
+    return ResidualBlock(layers, shortcut, join, activation=at_the_end)

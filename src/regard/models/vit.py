@@ -1,0 +1,90 @@
+"""ViT: an image read as a sentence of patches (Dosovitskiy et al. 2021).
+
+    image ── patches + class token + positions ── N × [self-attention, feed-forward] ── norm ── class token ── head
+
+What differs from BERT: patches in the place of tokens, the norm before each sublayer and once at the end, nothing padded
+and nothing masked.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.parts import masks
+from regard.parts.attention import MultiHeadAttention
+from regard.parts.encoder_layer import EncoderLayer
+from regard.parts.feedforward import FeedForward
+from regard.parts.heads import SequenceHead
+from regard.parts.initialisation import initialise
+from regard.parts.norms import LayerNorm
+from regard.parts.patches import PatchEmbedding, check_patches
+from regard.parts.residual import PreNorm
+from regard.parts.taps import tap
+
+# Of the published model: what its norms add to the variance, and how far its first weights spread.
+EPSILON = 1e-12
+DEVIATION = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig:
+    """The sizes of a ViT; the defaults are those of the paper's base model."""
+
+    n_channels: int  # 1 of grey images, 3 of colour
+    image_size: int  # pixels of an edge
+    n_outputs: int  # classes
+    patch_size: int = 16  # pixels of an edge
+    n_layers: int = 12
+    n_heads: int = 12
+    d_model: int = 768
+    d_ff: int = 3072
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        sizes = ("n_channels", "image_size", "n_outputs", "patch_size", "n_layers", "n_heads", "d_model", "d_ff")
+        for name in sizes:
+            value = getattr(self, name)
+            if value < 1:
+                raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
+        check_patches(self.image_size, self.patch_size)
+
+
+class ViT(nn.Module):
+    """A Transformer encoder over patches, which names what an image shows."""
+
+    def __init__(self, config: ViTConfig, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = PatchEmbedding(
+            config.n_channels, config.image_size, config.patch_size, config.d_model, dropout=config.dropout
+        )
+        self.encoder = nn.ModuleList(make_layer(config) for _ in range(config.n_layers))
+        self.encoder_norm = LayerNorm(config.d_model, epsilon=EPSILON)
+        self.head = SequenceHead(config.d_model, config.n_outputs, dropout=0.0)
+        initialise(self, seed, deviation=lambda name: DEVIATION)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to logits (B, N), from what the class token has heard."""
+        return tap(self, "logits", self.head(self.encode(images)[:, 0]))
+
+    def features(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to the states of the patches (B, P, D), row by row: what a captioner attends to."""
+        return self.encode(images)[:, 1:]
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to the last states (B, 1 + P, D), the class token's first."""
+        x: Tensor = self.embedding(images)
+        for layer in self.encoder:
+            x = layer(x, masks.EVERYTHING)
+        states: Tensor = self.encoder_norm(x)
+        return tap(self, "states", states)
+
+
+def make_layer(config: ViTConfig) -> EncoderLayer:
+    """One of its layers."""
+    attention = MultiHeadAttention(config.d_model, config.n_heads)
+    feed_forward = FeedForward(config.d_model, config.d_ff, activation="gelu", dropout=0.0)
+    return EncoderLayer(
+        attention, feed_forward, lambda: PreNorm(LayerNorm(config.d_model, epsilon=EPSILON), dropout=config.dropout)
+    )
