@@ -56,6 +56,17 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_bytes_are_kept_as_they_are(tmp_path: Path) -> None:
+    rows = [bytes(range(256)), b"", b"\xff\x00" * 50_000]
+    with CorpusWriter(tmp_path / "a") as writer:
+        writer.add_bytes("image")
+        for row in rows:
+            writer.append(image=row)
+    images = Corpus.open(tmp_path / "a").ragged["image"]
+    assert images.values.dtype == np.uint8
+    assert [images[row].tobytes() for row in range(len(images))] == rows
+
+
 def test_a_corpus_without_rows(tmp_path: Path) -> None:
     check(write(tmp_path / "a", []), [])
 

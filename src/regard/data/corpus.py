@@ -1,8 +1,9 @@
 """A corpus on disk: encoded once, then read through memory maps, so that memory does not grow with it.
 
 A corpus is a folder of columns of equal height. A ragged column has rows of any length (token ids, the bytes of a
-text) and is two files, the values of all rows end to end and the offsets where rows begin; a number column has one
-number a row. All files are raw little-endian integers; `index.json` says what they are and how long they must be.
+text or of an image) and is two files, the values of all rows end to end and the offsets where rows begin; a number
+column has one number a row. All files are raw little-endian integers; `index.json` says what they are and how long they
+must be.
 
     index.json   source.values  source.offsets   source_text.values  source_text.offsets   line.values
 
@@ -135,6 +136,10 @@ class CorpusWriter:
         """Add a column of texts."""
         self._add(name, "text", "u1")
 
+    def add_bytes(self, name: str) -> None:
+        """Add a ragged column of bytes."""
+        self._add(name, "bytes", "u1")
+
     def add_numbers(self, name: str) -> None:
         """Add a column of one number a row."""
         self._add(name, "numbers", "i8")
@@ -144,8 +149,8 @@ class CorpusWriter:
             raise ValueError(f"column {name!r} comes twice, or after the first row")
         self._columns[name] = _Column(self._temporary / name, kind, dtype)
 
-    def append(self, **row: Sequence[int] | Integers | str | int) -> None:
-        """Append one row: ids, a text or a number for each column."""
+    def append(self, **row: Sequence[int] | Integers | str | bytes | int) -> None:
+        """Append one row: ids, a text, bytes or a number for each column."""
         if row.keys() != self._columns.keys():
             raise ValueError(f"a row needs the columns {sorted(self._columns)}, not {sorted(row)}")
         for name, value in row.items():
@@ -203,6 +208,8 @@ class _Column:
         before = len(self._values)
         if self.kind == "text":
             self._values.frombytes(value.encode("utf-8"))
+        elif self.kind == "bytes":
+            self._values.frombytes(value)
         elif self.kind == "numbers":
             self._values.append(value)
         else:

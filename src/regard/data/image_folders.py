@@ -1,0 +1,180 @@
+"""Images in folders, one for each class; these may lie in folders of parts, such as train/ and test/.
+
+    pets/cat/1.jpg  pets/dog/a/2.png                    the classes cat and dog
+    pets/train/cat/1.jpg  pets/val/cat/7.jpg            the same, in parts
+
+Hidden files and folders are ignored. Files are read in the order of their names, by several threads at once.
+"""
+
+import hashlib
+import os
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from regard.data.image_files import ENDINGS, BadImageError, ImageShape, own_shape, read_and_measure
+from regard.data.image_screening import OTHER, BadImage, LabelledImage
+from regard.data.labelled import part_of
+from regard.errors import DataError
+from regard.runtime import cores
+
+N_MEASURED = 100  # images whose headers tell the size that suits all
+LARGEST_OWN = 224  # pixels a side, of the size that is chosen for images without one in common
+AHEAD = 8  # files read ahead, for each thread
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    label: str  # "" outside of class folders
+    member: str
+
+    @property
+    def is_image(self) -> bool:
+        # A pipe that nobody writes to would be waited for, for ever.
+        return self.path.suffix.lower() in ENDINGS and self.path.is_file()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFolder:
+    """The class folders in a folder, or in the folder of one part within it."""
+
+    root: str
+    part: str = ""  # the name of the part's folder
+
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
+        def read(file: _File) -> LabelledImage | BadImage:
+            if not file.is_image:
+                return BadImage(self.root, file.member, OTHER)
+            if not file.label:
+                return BadImage(self.root, file.member, "in no class folder")
+            try:
+                pixels, fitted = read_and_measure(file.path, shape)
+                return LabelledImage(pixels, file.label, self.root, file.member, fitted)
+            except BadImageError as error:
+                return BadImage(self.root, file.member, error.reason)
+
+        return in_order(read, self._files())
+
+    def own_shape(self) -> ImageShape:
+        """Return the median of the shorter sides of the first images, 224 at most; grey if all of them are."""
+        shapes = []
+        for file in islice((file for file in self._files() if file.label and file.is_image), N_MEASURED):
+            try:
+                shapes.append(own_shape(file.path))
+            except BadImageError:
+                continue  # which is counted when it is read
+        if not shapes:
+            raise DataError(f"{self._folder}: no image can be read.", "Check that it is the right folder.")
+        size = int(statistics.median_low(shape.size for shape in shapes))
+        return ImageShape(min(size, LARGEST_OWN), max(shape.channels for shape in shapes))
+
+    def class_folders(self) -> list[tuple[str, str]]:
+        return [
+            (shown(path.name), f"{self._prefix}/{shown(path.name)}") for path in _visible(self._folder, folders=True)
+        ]
+
+    def fingerprint(self) -> str:
+        whole = hashlib.sha256(repr(self.class_folders()).encode())
+        for line in in_order(_digest, self._files()):
+            whole.update(line.encode())
+        return whole.hexdigest()
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.root) / self.part
+
+    @property
+    def _prefix(self) -> str:
+        return f"/{shown(self.part)}" if self.part else ""
+
+    def _files(self) -> Iterator[_File]:
+        """Yield all files that are not hidden, in the order of their names, class by class."""
+        for path in _visible(self._folder, folders=False):
+            yield _File(path, "", f"{self._prefix}/{shown(path.name)}")
+        for folder in _visible(self._folder, folders=True):
+            for inner, names, files in os.walk(folder, onerror=_refuse):
+                names[:] = sorted(name for name in names if not name.startswith("."))
+                for name in sorted(name for name in files if not name.startswith(".")):
+                    path = Path(inner, name)
+                    yield _File(
+                        path, shown(folder.name), f"{self._prefix}/{shown(str(path.relative_to(self._folder)))}"
+                    )
+
+
+def folder_parts(root: str) -> dict[str, list[ImageFolder]]:
+    """Return the folders of each part of a folder, by the part: train, valid, test; else the folder itself, under "".
+
+    A folder is one of parts if all folders in it have the names of parts, or one has that of train and another of another.
+    """
+    if not _visible(Path(root), folders=True):
+        images = sum(path.suffix.lower() in ENDINGS for path in _visible(Path(root), folders=False))
+        without = f" and {images:,} image{'s' if images > 1 else ''} without a label" if images else ""
+        raise DataError(
+            f"{root}: no class folder is in it{without}.",
+            "Give a folder with a folder of images for each class; or name files inside it: IDX, or .npz.",
+        )
+    parts: dict[str, list[ImageFolder]] = {}
+    others = False
+    for folder in _visible(Path(root), folders=True):
+        part = part_of(folder.name)
+        others |= not part
+        if part:
+            parts.setdefault(part, []).append(ImageFolder(root=root, part=folder.name))
+    if others and not ("train" in parts and len(parts) > 1):
+        return {"": [ImageFolder(root=root)]}
+    return parts
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield what `work` makes of each item, in their order, while threads work ahead a little."""
+    pool = ThreadPoolExecutor(cores())
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > AHEAD * cores():
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def shown(name: str) -> str:
+    """Return the name of a file as text, also where it is no UTF-8."""
+    return os.fsencode(name).decode("utf-8", errors="backslashreplace")
+
+
+def _visible(folder: Path, *, folders: bool) -> list[Path]:
+    """Return what is in a folder and not hidden: the folders, or all else."""
+    try:
+        found = [path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir() == folders]
+    except OSError as error:
+        _refuse(error)
+    return sorted(found, key=lambda path: path.name)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise DataError(
+        f"{error.filename}: the folder cannot be read ({error.strerror}).", "Check its name and its permissions."
+    ) from None
+
+
+def _digest(file: _File) -> str:
+    """Return a line that says which file this is and what is in it; of one that is no image, only the first."""
+    content = ""
+    if file.is_image:
+        try:
+            with file.path.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError:
+            content = "cannot be opened"
+    return f"{file.member!r} {file.is_image} {content}\n"

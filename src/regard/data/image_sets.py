@@ -1,0 +1,62 @@
+"""Labelled images by whatever a person names: a folder of class folders, IDX files, an NPZ file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from regard.data.formats.files import check_regular
+from regard.data.formats.names import listed
+from regard.data.idx_images import is_idx, pair_idx
+from regard.data.image_folders import folder_parts
+from regard.data.image_screening import ImageSource
+from regard.data.labelled import PARTS, check_part
+from regard.data.npz_images import npz_parts
+from regard.errors import DataError
+
+
+def find_images(names: Sequence[str], *, part: str) -> list[ImageSource]:
+    """Return what holds the images of a part (train, valid, test) of some folders and files.
+
+    What is not divided into parts is taken whole. Of IDX files, those of labels may be named too, next to their images.
+    """
+    check_part(part)
+    found: list[ImageSource] = []
+    for root, parts in _divided(names):
+        own = parts.get(part) or parts.get("")
+        if own is None:
+            there = listed(sorted(parts))
+            raise DataError(f"{root}: it is divided into {there}, and has no part {part}.", _spellings(part))
+        found += own
+    return found
+
+
+def has_part(names: Sequence[str], part: str) -> bool:
+    """Say whether some folder or file is divided into parts of which this is one."""
+    check_part(part)
+    return any(part in parts for _, parts in _divided(names))
+
+
+def _divided(names: Sequence[str]) -> list[tuple[str, Mapping[str, Sequence[ImageSource]]]]:
+    """Return each folder and file with what holds the images of its parts."""
+    if not names:
+        raise DataError("No image was named.", "Name a folder of class folders, IDX files, or an .npz file.")
+    found: list[tuple[str, Mapping[str, Sequence[ImageSource]]]] = []
+    idx: list[str] = []
+    for name in names:
+        if Path(name).is_dir():
+            found.append((name, folder_parts(name)))
+            continue
+        check_regular(name)
+        if name.lower().removesuffix(".gz").endswith(".npz"):
+            found.append((name, npz_parts(name)))
+        elif is_idx(name):
+            idx.append(name)
+        else:
+            raise DataError(
+                f"{name}: labelled images were expected: a folder of class folders, an IDX file, or an .npz file.",
+                "Put images into a folder for each class, and name the folder around these.",
+            )
+    return found + [(pair.root, {"": [pair]}) for pair in pair_idx(idx)]
+
+
+def _spellings(part: str) -> str:
+    return f"It may be called {listed(PARTS[part], last='or')}."
