@@ -12,7 +12,7 @@ from rich.console import Console
 
 from regard.cli import terminal, training_view
 from regard.cli.streams import OutputError
-from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views
+from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views, option_of_end
 from regard.config import RunConfig, TrainingConfig
 from regard.errors import MissingExtraError
 from regard.runtime import Machine
@@ -121,11 +121,15 @@ def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Best validation at step 400: loss 800.000, perplexity —" in lines
 
 
+def test_epochs_that_waited_for_steps_are_moved_by_epochs() -> None:
+    reason = reason_to_end(TrainingConfig(epochs=10, least_steps=500), step=500, epoch=50, seconds=0, worse=0)
+    assert (reason, option_of_end(reason)) == ("10 epochs and 500 steps are done", "--epochs")
+
+
 @pytest.mark.parametrize("name", ["steps", "epochs", "minutes", "patience"])
 def test_a_run_that_was_over_before_says_how_to_go_on(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    training = TrainingConfig(steps=400, epochs=400, least_steps=400, minutes=400, patience=400)
-    reached = {"step": 400 if name == "epochs" else 0, "epoch": 0, "seconds": 0.0, "worse": 0}
-    training = dataclasses.replace(training, steps=0) if name == "epochs" else training
+    training = TrainingConfig(steps=400, epochs=400, minutes=400, patience=400)
+    reached = {"step": 0, "epoch": 0, "seconds": 0.0, "worse": 0}
     reached[{"steps": "step", "epochs": "epoch", "minutes": "seconds", "patience": "worse"}[name]] = 400 * 60
     reason = reason_to_end(training, **reached)  # type: ignore[arg-type]
     report = dataclasses.replace(REPORT, config=RunConfig(task="translate", training=training))
