@@ -6,6 +6,7 @@ One class a table of the file, one source for each default. Nothing here is eval
 from regard.config.files import build, check_range, default_config, from_tables, override, read, to_tables, to_toml
 from regard.config.tables import (
     TASK_DEFAULTS,
+    AugmentationConfig,
     CorruptionConfig,
     DataConfig,
     DecodingConfig,
@@ -19,6 +20,7 @@ from regard.config.tables import (
 
 __all__ = [
     "TASK_DEFAULTS",
+    "AugmentationConfig",
     "CorruptionConfig",
     "DataConfig",
     "DecodingConfig",

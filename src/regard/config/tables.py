@@ -18,7 +18,8 @@ class DataConfig:
     train: tuple[str, ...] = option(
         (),
         "training files: for translate two aligned text files, or one or more of any known format; for language, mask and"
-        " denoise one or more, of text or of any such format; for classify and regress tables; for tag columns of words",
+        " denoise one or more, of text or of any such format; for classify and regress tables; for tag columns of words;"
+        " for image folders of class folders, IDX or NPZ; for caption tables of images and captions",
     )
     valid: tuple[str, ...] = option((), "validation files; without them a part of the training data is held out")
     source: str = option("", "language code or column of the source, or of the text, where a file holds several")
@@ -44,6 +45,8 @@ class DataConfig:
         least=1,
     )
     max_ratio: float = option(9.0, "largest ratio of the two sides' lengths in characters", least=1)
+    image_size: int = option(0, "pixels of an image's edge; 0 takes what suits the training images", least=0)
+    channels: int = option(0, "1 for grey images, 3 for colours; 0 takes what suits the training images", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,18 @@ class CorruptionConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AugmentationConfig:
+    """How training images are changed at random, so that no epoch shows the same; of the tasks image and caption."""
+
+    crop: int = option(0, "by how many pixels an image is moved at most; 0 for not at all", least=0)
+    mirror: bool = option(False, "mirror every second image, which letters and digits do not bear")
+    cutout: int = option(0, "side of a square that is cut out; 0 for none", least=0)
+    mixup: float = option(
+        0.0, "mix two images, and their classes, by shares from Beta(mixup, mixup); 0 for none; of image alone", least=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """How long, how fast, and what is kept."""
 
@@ -82,6 +97,7 @@ class TrainingConfig:
     batch_tokens: int = option(
         4096, "tokens in a batch: of pairs those of the longer side, padded; of text those of all its windows", least=1
     )
+    batch_images: int = option(128, "images in a batch, or captions, for the tasks image and caption", least=1)
     accumulate: int = option(1, "batches whose gradients are added up before an update", least=1)
     learning_rate: float = option(0.003, "the schedule's peak", least=0)
     schedule: str = option(
@@ -113,6 +129,9 @@ class TrainingConfig:
     best_by: str = option("loss", "the score by which a checkpoint is the best: loss, bleu, accuracy, …")
     patience: int = option(0, "stop after so many validations without a better one; 0 for never", least=0)
     keep: int = option(5, "how many of the newest checkpoints stay (the best stays too)", least=1)
+    record_gradients: int = option(
+        0, "updates between records of the gradient's norm by layer, for regard plot --gradients; 0 for none", least=0
+    )
     average: int = option(0, "average the weights of the last so many validations at the end; 0 for none", least=0)
     ema: float = option(0.0, "decay of the moving average of the weights; 0 for none", least=0, below=1)
 
@@ -144,6 +163,7 @@ class RuntimeConfig:
     device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
     precision: str = option("auto", "auto, fp32, bf16")
     threads: int = option(0, "threads of the CPU; 0 for one a core", least=0)
+    workers: int = option(0, "threads that read batches ahead of their update; 0 for none", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +184,7 @@ class RunConfig:
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelTable = ModelTable()
     corruption: CorruptionConfig = CorruptionConfig()
+    augmentation: AugmentationConfig = AugmentationConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     runtime: RuntimeConfig = RuntimeConfig()
@@ -198,4 +219,9 @@ TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "classify": {"training": {**_READING, "batch_tokens": 1024, "best_by": "accuracy"}},
     "tag": {"training": {**_READING, "batch_tokens": 1024, "best_by": "entity_f1"}},
     "regress": {"training": {**_READING, "batch_tokens": 1024, "best_by": "spearman"}},
+    "image": {
+        "training": {**_READING, "learning_rate": 0.001, "weight_decay": 0.05, "best_by": "accuracy"},
+        "runtime": {"workers": 2},
+    },
+    "caption": {"training": {"learning_rate": 0.001}, "runtime": {"workers": 2}},
 }
