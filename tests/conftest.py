@@ -202,3 +202,97 @@ def vectors_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = {name: value for name, value in READER.items() if name != "tokenizer.kind"}
     regard.train("classify", train=[str(folder / "train.npz")], run=folder / "run", settings=settings)
     return folder / "run"
+
+
+def draw_stripes(folder: Path, *, per_class: int = 20, seed: int = 3) -> str:
+    """Write class folders of 8 × 8 pixels in noise: stripes that lie, stripes that stand, and none."""
+    import numpy as np
+    from PIL import Image
+
+    random = np.random.default_rng(seed)
+    stripes = np.tile(np.array([60, 60, 190, 190]), 2)
+    patterns = {"lying": stripes[:, None], "none": np.full((8, 8), 125), "standing": stripes[None, :]}
+    for name, pattern in patterns.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(per_class):
+            noise = random.integers(-40, 40, (8, 8, 3))
+            pixels = np.broadcast_to(pattern, (8, 8))[:, :, None] + noise
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{number:03}.png")
+    return str(folder)
+
+
+# A residual network so small that it tells stripes apart in a second.
+SEEING: dict[str, Any] = {
+    "model.preset": "resnet-20",
+    "model.n_blocks": [2, 1],
+    "model.width": 8,
+    "data.hold_out": 12,
+    "training.batch_images": 16,
+    "training.warmup": 5,
+    "training.learning_rate": 0.02,
+    "training.steps": 40,
+    "runtime.device": "cpu",
+    "runtime.threads": 1,
+}
+
+
+@pytest.fixture(scope="session")
+def image_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that tells stripes apart; what it learnt from lies beside it in `train`. To be read, not changed."""
+    import regard
+
+    folder = tmp_path_factory.mktemp("images")
+    regard.train("image", train=draw_stripes(folder / "train"), run=folder / "run", settings=SEEING)
+    return folder / "run"
+
+
+def draw_captions(folder: Path) -> str:
+    """Write the images of `draw_stripes` into one folder, and beside them a table with two captions for each."""
+    said = {
+        "lying": ("stripes that lie", "here are stripes that lie"),
+        "none": ("no pattern", "here is no pattern"),
+        "standing": ("stripes that stand", "here are stripes that stand"),
+    }
+    rows = ["image\tcaption"]
+    root = Path(draw_stripes(folder))
+    for name, captions in said.items():
+        for file in sorted((root / name).iterdir()):
+            moved = file.rename(root / f"{name}-{file.name}")
+            rows += [f"{moved.name}\t{caption}" for caption in captions]
+        (root / name).rmdir()
+    table = root / "captions.tsv"
+    table.write_text("".join(f"{row}\n" for row in rows))
+    return str(table)
+
+
+# A captioner so small that it learns these captions in seconds.
+DESCRIBING: dict[str, Any] = {
+    "model.preset": "captioner-vit",
+    "model.patch_size": 4,
+    "model.n_encoder_layers": 1,
+    "model.n_decoder_layers": 1,
+    "model.n_heads": 2,
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.dropout": 0.0,
+    "tokenizer.kind": "words",
+    "data.hold_out": 6,
+    "training.batch_images": 16,
+    "training.warmup": 5,
+    "training.learning_rate": 0.01,
+    "training.label_smoothing": 0.0,
+    "training.steps": 60,
+    "training.validate_decoded": 4,
+    "runtime.device": "cpu",
+    "runtime.threads": 1,
+}
+
+
+@pytest.fixture(scope="session")
+def caption_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that says what stripes do; what it learnt from lies beside it in `images`. To be read, not changed."""
+    import regard
+
+    folder = tmp_path_factory.mktemp("captions")
+    regard.train("caption", train=draw_captions(folder / "images"), run=folder / "run", settings=DESCRIBING)
+    return folder / "run"

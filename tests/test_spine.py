@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.conftest import draw_captions, draw_stripes
 from torch import Tensor, nn
 
 import regard
 from regard.config import from_tables, override
 from regard.models.presets import PRESETS, build_model, model_config
 from regard.tasks import find_task
+from regard.tasks.caption_examples import CaptionBatch
+from regard.tasks.image_examples import ImageBatch
 from regard.tasks.pairs import PairBatch
 from regard.tasks.pieces import PieceBatch
 from regard.tasks.sequences import SequenceBatch
@@ -28,6 +31,9 @@ COMMON = {
     "training.warmup": 5,
     "training.learning_rate": 0.01,
     "training.validate_decoded": 2,
+    "training.batch_images": 8,
+    "augmentation.crop": 1,
+    "augmentation.mixup": 0.2,
     "runtime.device": "cpu",
     "runtime.threads": 1,
 }
@@ -38,9 +44,12 @@ TRANSFORMER = {
     "model.d_ff": 32,
     "model.n_heads": 2,
 }
+TRANSFORMER_DECODER = {key: value for key, value in TRANSFORMER.items() if key != "model.n_encoder_layers"}
 RECURRENT = {"model.d_model": 16, "model.d_state": 12, "model.n_layers": 2}
 T5 = {**TRANSFORMER, "model.d_head": 8}
 BERT = {"model.n_layers": 2, "model.n_heads": 2, "model.d_model": 16, "model.d_ff": 32}
+VIT = {**BERT, "model.patch_size": 4}
+RESNET = {"model.n_blocks": [1, 1], "model.width": 8}
 GPT = {"model.n_layers": 2, "model.n_heads": 2, "model.d_model": 16, "model.context": 16}
 
 
@@ -76,8 +85,15 @@ FAMILIES = (
     *(Family(task, "birnn", RECURRENT) for task in ("mask", "classify", "tag", "regress")),
     Family("classify", "bert-tiny", {**BERT, "model.pooling": "mean"}),
     Family("regress", "lstm", RECURRENT),
+    Family("image", "vit-tiny", VIT),
+    Family("image", "convnet", {"model.widths": [8, 8]}),
+    Family("image", "resnet-20", RESNET),
+    Family("image", "plain-20", {**RESNET, "model.norm": "none"}),
+    Family("caption", "captioner-vit", {**TRANSFORMER, "model.patch_size": 4}),
+    Family("caption", "captioner-resnet", {**TRANSFORMER_DECODER, **RESNET}),
+    Family("caption", "captioner-rnn", {"model.d_model": 16, "model.d_state": 12, **RESNET}),
 )
-WRITING = tuple(family for family in FAMILIES if find_task(family.task).verb in ("translate", "generate"))
+WRITING = tuple(family for family in FAMILIES if family.task in ("translate", "language", "caption"))
 
 
 @pytest.fixture(params=FAMILIES, ids=str)
@@ -90,6 +106,10 @@ def files(family: Family, corpus: tuple[str, str], tmp_path: Path) -> tuple[str,
     """What the family's task reads: pairs, a few documents of running text, a table, columns of words."""
     if family.task == "translate":
         return corpus
+    if family.task == "caption":
+        return (draw_captions(tmp_path / "images"),)
+    if family.task == "image":
+        return (draw_stripes(tmp_path / "images"),)
     lines = Path(corpus[0]).read_text().splitlines()
     match family.task:
         case "classify":
@@ -116,6 +136,8 @@ def _columns(line: str) -> str:
 
 @pytest.fixture
 def settings(family: Family) -> dict[str, Any]:
+    if family.task == "caption":
+        return {**COMMON, **family.settings, "augmentation.mixup": 0.0}
     separator = {"data.separator": "<end>"} if family.task in ("language", "mask", "denoise") else {}
     return {**COMMON, **separator, **family.settings}
 
@@ -136,6 +158,11 @@ def model(family: Family, prepared: Prepared) -> nn.Module:
 def read(model: Any, batch: Any) -> Tensor:
     """What a model says of a batch of any task: logits (B, T, V), or what its head says."""
     match batch:
+        case ImageBatch():
+            logits = model(batch.images.permute(0, 3, 1, 2).float() / 255)
+        case CaptionBatch():
+            images = batch.images.permute(0, 3, 1, 2).float() / 255
+            logits = model(images, batch.target[:, :-1], batch.image_of)
         case SequenceBatch():
             logits = model(batch.inputs, batch.lengths, batch.segments)
         case PieceBatch():
@@ -151,7 +178,7 @@ def read(model: Any, batch: Any) -> Tensor:
 def with_another_future(batch: Any, place: int) -> Any:
     """The batch with other tokens from `place` on."""
     match batch:
-        case PairBatch():
+        case PairBatch() | CaptionBatch():
             target = batch.target.clone()
             target[:, place:] = (target[:, place:] + 7) % 50
             return replace(batch, target=target)
@@ -243,6 +270,10 @@ def test_what_is_saved_is_loaded(
     batch = first_batch(prepared)
     with torch.inference_mode():
         assert torch.equal(read(run.model, batch), read(again.model, batch))
+    if family.task in ("image", "caption"):
+        photo = next(Path(files[0] if family.task == "image" else Path(files[0]).parent).rglob("*.png"))
+        assert run.predict([photo]) == again.predict([photo])
+        return
     verbs: dict[str, Callable[[regard.Run], object]] = {
         "translate": lambda one: one.translate(["a dog"]),
         "generate": lambda one: one.generate(["a dog"]),

@@ -84,7 +84,7 @@ def test_one_text_is_no_list_of_texts(classify_run: Path) -> None:
     for call in (load(classify_run).predict, load(classify_run).embed):
         with pytest.raises(UsageError) as caught:
             call("a good dog")
-        assert caught.value.problem == "A list of texts was expected, one text came."
+        assert caught.value.problem == "A list of texts, or of files, was expected, and one came."
         assert caught.value.remedy == "Write it in brackets: [text]."
 
 

@@ -24,7 +24,12 @@ def test_an_encoder_is_counted_without_the_head_of_a_task(command: Any) -> None:
     [row] = [line for line in outcome.lines if line.startswith("bert-base ")]
     assert "mask, classify, tag, regress" in row
     assert row.split()[-6:] == ["12", "768", "3,072", "12", "512", "109,482,240"]
-    assert outcome.err == "with a shared vocabulary of 30,522 tokens, and without the head of a task:\n"
+    assert outcome.err == (
+        "with a shared vocabulary of 30,522 tokens, and without the head of a task; of images with 1,000 classes, and "
+        "14 patches to an edge:\n"
+    )
+    [row] = [line for line in outcome.lines if line.startswith("resnet-50 ")]
+    assert row.split()[-5:] == ["50", "64", "to", "512", "25,557,032"]
 
 
 def test_json(command: Any) -> None:

@@ -311,7 +311,7 @@ def test_options_that_a_task_does_not_have(command: Any, regress_run: Path, mask
     assert (top.code, top.error) == (
         2,
         [
-            f"error: --top is for runs of classify and mask, and {regress_run} is one of regress.",
+            f"error: --top is for runs of classify, mask and image, and {regress_run} is one of regress.",
             "Leave --top out.",
         ],
     )

@@ -55,7 +55,9 @@ def test_every_end_is_named(training: TrainingConfig, text: str) -> None:
 
 
 def test_batches_of_an_update_are_named() -> None:
-    assert learning(TrainingConfig(accumulate=4)).startswith("4,096 tokens a batch, 4 batches an update, ")
+    four = TrainingConfig(accumulate=4)
+    assert learning(four, "translate").startswith("4,096 tokens a batch, 4 batches an update, ")
+    assert learning(four, "image").startswith("128 images a batch, 4 batches an update, ")
 
 
 def test_threads_matter_on_a_cpu_only() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.inspection.curves import curves_picture, lengths_picture
+from regard.inspection.curves import curves_picture, gradients_picture, lengths_picture
 
 
 def texts(labels):
@@ -86,3 +86,59 @@ def test_a_range_of_few_sentences_is_a_hollow_point_off_the_line():
     np.testing.assert_array_equal(line.get_ydata(), [30, 20, np.nan])
     np.testing.assert_array_equal(hollow.get_xydata(), [[2, 35]])
     assert hollow.get_markerfacecolor() == "none"
+
+
+def gradients(step, **norms):
+    return {"kind": "gradients", "step": step, "norms": norms}
+
+
+def test_gradients_of_one_run_are_drawn_at_its_first_and_its_last_record():
+    run = [
+        {"kind": "train", "step": 1, "loss": 2.0},
+        gradients(1, embedding=1.0, decoder=0.1, head=0.5),
+        gradients(51, embedding=9.0, decoder=9.0, head=9.0),
+        gradients(101, embedding=0.2, decoder=0.02, head=0.3),
+    ]
+    figure = gradients_picture({"runs/a": run})
+    [axes] = figure.axes
+    assert axes.get_title(loc="left") == "runs/a: the gradient's norm by layer"
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylabel() == "norm of the weights' gradient"
+    assert axes.get_xlabel() == "layer, from input to output"
+    assert texts(figure.legends[0].get_texts()) == ["update 1", "update 101"]
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[0, 1.0], [1, 0.1], [2, 0.5]])
+    np.testing.assert_array_equal(axes.lines[1].get_ydata(), [0.2, 0.02, 0.3])
+    assert texts(axes.get_xticklabels()) == ["embedding", "decoder", "head"]
+    assert texts(gradients_picture({"runs/a": run[:2]}).legends[0].get_texts()) == ["update 1"]
+
+
+def test_gradients_of_several_runs_are_means_over_all_their_records():
+    plain = [gradients(1, **{"stem.layer": 2.0, "head": 1.0}), gradients(2, **{"stem.layer": 4.0, "head": 3.0})]
+    deep = [gradients(1, **{"stem.layer": 1.0, "block": 2.0, "block.shortcut": 50.0, "head": 3.0})]
+    figure = gradients_picture({"plain": plain, "deep": deep})
+    [axes] = figure.axes
+    assert axes.get_title(loc="left") == "the gradient's norm by layer: the mean over all recorded updates"
+    assert texts(figure.legends[0].get_texts()) == ["plain", "deep"]
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [3.0, 2.0])
+    np.testing.assert_array_equal(
+        axes.lines[1].get_xydata(), [[0, 1.0], [1, 2.0], [2, 3.0]]
+    )  # it lies beside its block
+    figure.canvas.draw()
+    assert "head" not in texts(axes.get_xticklabels()), "of different networks, a number is not always the same layer"
+
+
+def test_norms_that_are_no_numbers_leave_a_gap():
+    run = [gradients(1, a=1.0, b=None, c=2.0), gradients(2, a=3.0, b=None, c=None), gradients(3, a=0.0, c=4.0)]
+    [axes] = gradients_picture({"one": run, "two": run}).axes
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [2.0, np.nan, 3.0])
+    bad = [gradients(1, a=None, b=None)]
+    gradients_picture({"bad": bad}).canvas.draw()
+
+
+def test_a_run_without_records_of_its_gradients_is_an_error():
+    with pytest.raises(UsageError) as caught:
+        gradients_picture({"runs/a": [gradients(1, a=1.0)], "runs/b": [{"kind": "train", "step": 1, "loss": 2.0}]})
+    assert str(caught.value) == (
+        "runs/b has no records of its gradients.\n"
+        "Train a run that keeps them, of every 50th update: --set training.record_gradients=50"
+    )

@@ -9,6 +9,7 @@ from regard.runs import checkpoints
 from regard.runs.averaging import average
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
+from regard.runs.selection import of_step
 
 Save = Callable[..., Checkpoint]
 
@@ -47,6 +48,21 @@ def test_kinds_of_tensors_and_ties_are_kept(run: RunFolder) -> None:
     assert weights["output"].data_ptr() == weights["embedding"].data_ptr()
     assert weights["count"] == 3
     assert weights["small"].item() == torch.tensor((2.0**25 + 3.0) / 3).item()
+
+
+def test_the_statistics_of_a_batch_norm_are_averaged_and_its_count_is_the_last(run: RunFolder) -> None:
+    for step in (1, 2):
+        norm = torch.nn.BatchNorm2d(2)
+        norm.train()(float(step) * torch.arange(16.0).view(2, 2, 2, 2))
+        if step == 2:
+            norm(torch.zeros(2, 2, 2, 2))
+        checkpoints.write(run, step=step, model=norm.state_dict(), facts={})
+    first, second = (checkpoints.load_weights(checkpoints.verify(of_step(run, step))) for step in (1, 2))
+    weights = checkpoints.load_weights(average(run, last=2))
+    for name in ("running_mean", "running_var"):
+        assert not torch.equal(first[name], second[name])
+        torch.testing.assert_close(weights[name], (first[name] + second[name]) / 2)
+    assert weights["num_batches_tracked"] == 2
 
 
 def test_fewer_than_asked(run: RunFolder, save: Save) -> None:

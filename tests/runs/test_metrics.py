@@ -55,6 +55,13 @@ def test_cutting_drops_what_came_after_the_step(run: RunFolder) -> None:
     assert metrics.read(run) == []
 
 
+def test_the_norms_of_an_update_stay_and_go_with_it(run: RunFolder) -> None:
+    kept = line("train", 1) + line("gradients", 1) + line("train", 2) + line("gradients", 2)
+    run.metrics_file.write_bytes(kept + line("valid", 2) + line("train", 3) + line("gradients", 3))
+    metrics.cut(run, step=2, validated=False)
+    assert run.metrics_file.read_bytes() == kept
+
+
 def test_cutting_drops_a_validation_that_comes_again(run: RunFolder) -> None:
     run.metrics_file.write_bytes(line("valid", 1) + line("train", 2) + line("valid", 2))
     metrics.cut(run, step=2, validated=False)

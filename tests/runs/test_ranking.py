@@ -32,7 +32,7 @@ def test_nothing_is_known_of_no_validation() -> None:
 def test_every_score_has_a_direction() -> None:
     # TER is not among those that a validation has: it would be lower for better.
     assert set(LABELS) - LOWER_IS_BETTER == {
-        "bleu", "chrf", "ter", "accuracy", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision",
+        "bleu", "chrf", "ter", "accuracy", "top_5", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision",
         "entity_recall", "spearman", "r_squared",
     }  # fmt: skip
 

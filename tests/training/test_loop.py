@@ -1,9 +1,11 @@
 """The loop, on a task small enough to work out what every update must be."""
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from regard.errors import TrainingError
 from regard.parts.dropout import Dropout
 from regard.runtime import Machine
 from regard.tasks.task import Indices
+from regard.training import loop
 from regard.training.averages import MovingAverage
 from regard.training.loop import Learner, Place, Update, gradients, updates
 from regard.training.optimizer import Optimizer
@@ -56,7 +59,13 @@ class Squares:
 
 
 def make_learner(
-    *, model: nn.Module | None = None, task: Any = None, rows: Rows | None = None, ema: float = 0.0, **settings: Any
+    *,
+    model: nn.Module | None = None,
+    task: Any = None,
+    rows: Rows | None = None,
+    ema: float = 0.0,
+    workers: int = 0,
+    **settings: Any,
 ) -> Learner:
     torch.manual_seed(4)
     model = model or nn.Linear(4, 1)
@@ -71,6 +80,7 @@ def make_learner(
         machine=CPU,
         seed=1,
         total=0,
+        workers=workers,
     )
 
 
@@ -127,6 +137,19 @@ def test_long_gradients_are_shortened_to_the_clip_and_short_ones_left() -> None:
         assert torch.equal(mine, theirs)
 
 
+def test_the_norms_of_layers_are_those_of_the_mean_before_clipping() -> None:
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+    learner = make_learner(model=model, record_gradients=3, clip=0.01, accumulate=2)
+    first, second = (indices.tolist() for indices in Rows().order(0)[:2])
+    rows = first + second
+    matrices = [model[0].weight, model[2].weight]
+    expected = torch.autograd.grad((model(X[rows]) - Y[rows]).pow(2).mean(), matrices)
+    seen = make(learner, 5)
+    assert [list(update.layer_norms) for update in seen] == [["0", "2"], [], [], ["0", "2"], []]
+    assert list(seen[0].layer_norms.values()) == pytest.approx([float(one.norm()) for one in expected], rel=1e-5)
+    assert not any(update.layer_norms for update in make(make_learner(), 3))
+
+
 def test_steps_count_from_one_and_have_their_own_learning_rate() -> None:
     seen = make(make_learner(warmup=4), 5)
     assert [update.step for update in seen] == [1, 2, 3, 4, 5]
@@ -168,6 +191,108 @@ def test_the_loop_goes_on_from_any_place() -> None:
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(whole), weights(rest), strict=True))
 
 
+# -- reading ahead ------------------------------------------------------------------------------------------------------
+
+
+def facts(made: list[Update]) -> list[Update]:
+    return [replace(update, seconds=0.0) for update in made]
+
+
+def readers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_reading_ahead_changes_no_update(accumulate: int) -> None:
+    def noisy(**settings: Any) -> Learner:
+        torch.manual_seed(3)
+        return make_learner(model=Noisy(), accumulate=accumulate, **settings)
+
+    plain = noisy()
+    expected = facts(make(plain, 15))
+    assert {update.epoch for update in expected} > {0, 1}
+    for workers in (1, 3):
+        learner = noisy(workers=workers)
+        assert facts(make(learner, 15)) == expected
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(learner), weights(plain), strict=True))
+
+
+@pytest.mark.parametrize("n_made", [1, 5, 6, 7])
+def test_what_was_read_ahead_is_read_again_by_who_goes_on(n_made: int) -> None:
+    whole, rest = make_learner(workers=2), make_learner(workers=2)
+    expected = make(whole, 14)
+    place = Place()
+    begun = make(rest, n_made, place)
+    assert (place.step, place.epoch * 6 + place.batches) == (n_made, n_made), "the place counts what was learnt"
+    assert facts(begun + make(rest, 14 - n_made, replace(place))) == facts(expected)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(whole), weights(rest), strict=True))
+
+
+def test_the_threads_end_with_the_updates() -> None:
+    learner = make_learner(workers=2)
+    stream = updates(learner, Place())
+    assert readers() == []
+    next(stream)
+    assert 0 < len(readers()) <= 2
+    stream.close()
+    assert readers() == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_in_a_batch_ends_the_updates_as_if_read_in_line(workers: int) -> None:
+    learner = make_learner(workers=workers)
+    original, error = learner.examples.batch, OSError("the file is gone")
+    (fifth,) = learner.examples.order(0)[4:5]
+
+    def batch(indices: Indices, device: torch.device) -> Any:
+        if indices.tolist() == fifth.tolist():
+            raise error
+        return original(indices, device)
+
+    learner.examples.batch = batch  # type: ignore[method-assign]
+    stream = updates(learner, Place())
+    assert [next(stream).step for _ in range(4)] == [1, 2, 3, 4]
+    with pytest.raises(OSError) as caught:
+        next(stream)
+    assert caught.value is error
+    assert readers() == []
+
+
+def test_three_bad_updates_leave_no_thread() -> None:
+    learner = make_learner(task=Squares(broken=lambda call: True), workers=2)
+    with pytest.raises(TrainingError):
+        make(learner, 3)
+    assert readers() == []
+
+
+def test_an_update_takes_as_long_as_its_batch_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: clock))
+    allowed, read = threading.Semaphore(0), threading.Semaphore(0)
+
+    def slow(indices: Indices, device: torch.device) -> Any:
+        nonlocal clock
+        allowed.acquire()
+        clock += 10.0
+        read.release()
+        return X[indices], Y[indices]
+
+    in_line, ahead = make_learner(), make_learner(workers=1)
+    for learner in (in_line, ahead):
+        learner.examples.batch = slow  # type: ignore[method-assign]
+    allowed.release(3)
+    assert [update.seconds for update in make(in_line, 3)] == [10.0, 10.0, 10.0]
+
+    allowed.release(3)
+    stream = updates(ahead, Place())
+    assert next(stream).seconds >= 10.0
+    for _ in range(6):
+        read.acquire()
+    assert next(stream).seconds == 0.0, "it was read while nobody waited"
+    allowed.release(9)
+    stream.close()
+
+
 class Noisy(nn.Module):
     """A network with our dropout and with torch's."""
 
@@ -182,7 +307,7 @@ class Noisy(nn.Module):
 
 def test_what_is_random_depends_on_the_step_and_the_micro_step_alone() -> None:
     learner = make_learner(model=Noisy())
-    batch = Rows().order(0)[0]
+    batch = learner.read(Rows().order(0)[0])
     torch.manual_seed(1)
     once = gradients(learner, [batch], step=3)
     torch.manual_seed(2)
@@ -198,7 +323,7 @@ def test_the_callers_random_numbers_are_left_alone() -> None:
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    gradients(learner, Rows().order(0)[:1], step=1)
+    gradients(learner, map(learner.read, Rows().order(0)[:1]), step=1)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -220,6 +345,31 @@ def test_an_update_without_a_number_is_skipped_and_counted() -> None:
     assert not good.skipped
     assert place.skipped == 1
     assert place.skipped_in_a_row == 0
+
+
+def test_a_skipped_update_leaves_no_trace_in_the_statistics_of_a_batch_norm() -> None:
+    class Normalised(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.top = nn.BatchNorm1d(4), nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.top(self.norm(x))
+
+    class Broken(Rows):
+        def batch(self, indices: Indices, device: torch.device) -> tuple[Tensor, Tensor]:
+            x, y = super().batch(indices, device)
+            return (x * math.inf if indices.tolist() == self.order(0)[1].tolist() else x), y
+
+    learner = make_learner(model=Normalised(), rows=Broken(), ema=0.9)
+    stream = updates(learner, Place())
+    next(stream)
+    before = {name: buffer.clone() for name, buffer in learner.model.named_buffers()}
+    assert before["norm.num_batches_tracked"] == 1
+    assert next(stream).skipped
+    assert all(torch.equal(buffer, before[name]) for name, buffer in learner.model.named_buffers())
+    assert not next(stream).skipped
+    assert learner.model.norm.num_batches_tracked == 2
 
 
 def test_a_gradient_without_a_number_is_skipped_too() -> None:

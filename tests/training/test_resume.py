@@ -1,8 +1,9 @@
 """The proof: a run that was stopped, killed or damaged, and resumed, ends with the same bytes as one left alone.
 
-The run has all that could go wrong: dropout, accumulation, a moving average, saves between validations, epochs that end
-between saves, early stopping, and an average at its end. Its validation sentences hold words that training never has, so
-that the loss on them soon rises: the fourth validation is the best, and patience ends the run at step 32.
+The run has all that could go wrong: dropout, accumulation, a moving average, records of gradients, saves between
+validations, epochs that end between saves, early stopping, and an average at its end. Its validation sentences hold words
+that training never has, so that the loss on them soon rises: the fourth validation is the best, and patience ends the run
+at step 32.
 """
 
 import contextlib
@@ -14,17 +15,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.conftest import draw_stripes
 from torch import Tensor, nn
 
+import regard
+from regard import config as configuration
 from regard.config import ModelTable, RunConfig, to_tables
 from regard.errors import RunError
-from regard.runs import metrics
+from regard.runs import checkpoints, metrics
 from regard.runs.folder import RunFolder
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.run import resume, train
@@ -45,6 +50,7 @@ SETTINGS = {
     "training.patience": 4,
     "training.average": 3,
     "training.ema": 0.7,
+    "training.record_gradients": 3,
     "training.keep": 50,
 }
 
@@ -162,6 +168,9 @@ def test_the_undisturbed_run_has_each_step_once(undisturbed: Path) -> None:
     assert [(record["step"], record["steps"]) for record in found if record["kind"] == "average"] == [
         (LAST, [LAST - 8, LAST - 4, LAST])
     ]
+    norms = {record["step"]: record["norms"] for record in found if record["kind"] == "gradients"}
+    assert list(norms) == list(range(1, LAST + 1, 3))
+    assert all(list(one) == ["source_embedding", "encoder.0", "decoder.0"] for one in norms.values())
     saved = {path.name for path in undisturbed.glob("checkpoints/step-*")}
     assert saved == {f"step-{step:08d}" for step in range(1, LAST + 1) if step % 4 == 0 or step % 5 == 0}
 
@@ -234,6 +243,19 @@ def test_closed_in_the_middle_of_an_epoch_and_resumed(
     events = drive(resume(path))
     assert isinstance(events[0], Report)
     assert events[0].step == 12
+    is_same(path)
+
+
+def test_with_batches_read_ahead_and_resumed_with_more_workers(
+    config: RunConfig, tmp_path: Path, drive: Callable[..., list[Event]], is_same: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "run"
+    ahead = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, workers=1))
+    drive(train(ahead, path), at_step(14))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
+    events = drive(resume(path, settings={"runtime.workers": 3}))
+    assert events[0].step == 12
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
     is_same(path)
 
 
@@ -363,7 +385,8 @@ def test_a_network_of_the_callers_own_is_resumed_to_the_same_bytes(
     drive: Callable[..., list[Event]],
     tensors_of: Callable[[Path], dict[str, bytes]],
 ) -> None:
-    config = dataclasses.replace(make_config({"training.save_every_steps": 3}), model=ModelTable())
+    settings = {"training.save_every_steps": 3, "training.ema": 0.7}
+    config = dataclasses.replace(make_config(settings), model=ModelTable())
     drive(train(config, tmp_path / "whole", model=OwnNetwork()))
     drive(train(config, tmp_path / "parts", model=OwnNetwork()), at_step(5))
     with pytest.raises(RunError) as caught:
@@ -377,3 +400,49 @@ def test_a_network_of_the_callers_own_is_resumed_to_the_same_bytes(
     torch.manual_seed(99)
     drive(resume(tmp_path / "parts", model=OwnNetwork()))
     assert tensors_of(tmp_path / "parts") == tensors_of(tmp_path / "whole")
+
+
+def test_a_residual_network_is_resumed_to_the_same_bytes(
+    tmp_path: Path, drive: Callable[..., list[Event]], tensors_of: Callable[[Path], dict[str, bytes]]
+) -> None:
+    tables = {
+        "task": "image",
+        "data": {"train": [draw_stripes(tmp_path / "images")], "hold_out": 12},
+        "model": {"preset": "resnet-20", "n_blocks": [2, 1], "width": 4},
+        "augmentation": {"crop": 1, "mirror": True},
+        "training": {
+            "steps": 9,
+            "batch_images": 16,
+            "schedule": "constant",
+            "warmup": 1,
+            "validate_every": 3,
+            "ema": 0.7,
+            "average": 2,
+            "record_gradients": 2,
+        },
+        "runtime": {"device": "cpu", "threads": 1, "workers": 0},
+    }
+    config = configuration.from_tables(tables, origin="test")
+    drive(train(config, tmp_path / "whole"))
+    ahead = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, workers=2))
+    drive(train(ahead, tmp_path / "parts"), at_step(5))
+    drive(resume(tmp_path / "parts"))
+    assert tensors_of(tmp_path / "parts") == tensors_of(tmp_path / "whole")
+    assert records(tmp_path / "parts") == records(tmp_path / "whole")
+    norms = [record for record in records(tmp_path / "whole") if record["kind"] == "gradients"]
+    assert [record["step"] for record in norms] == [1, 3, 5, 7, 9]
+    assert "stage.1.block.0.layers.1" in norms[0]["norms"]
+
+
+def test_what_is_loaded_has_the_averaged_statistics(
+    make_config: Callable[..., RunConfig], tmp_path: Path, drive: Callable[..., list[Event]]
+) -> None:
+    config = dataclasses.replace(make_config({"training.ema": 0.7}), model=ModelTable())
+    drive(train(config, tmp_path / "run", model=OwnNetwork()))
+    loaded = regard.load(tmp_path / "run", model=OwnNetwork(), threads=1)
+    own, average = (checkpoints.load_weights(loaded.checkpoint, which=which) for which in ("model", "ema"))
+    assert average.keys() == own.keys() - {"norm.num_batches_tracked"}
+    state = loaded.model.state_dict()
+    assert all(torch.equal(state[name], tensor) for name, tensor in average.items())
+    assert not torch.equal(average["norm.running_var"], own["norm.running_var"])
+    assert state["norm.num_batches_tracked"] == own["norm.num_batches_tracked"] == 8

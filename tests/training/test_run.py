@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.conftest import draw_stripes
 
 from regard import config as configuration
 from regard import runtime
@@ -262,6 +264,49 @@ def test_a_changed_corpus_is_refused_on_resume(
     assert drive(resume(tmp_path / "run"))[-1].step == 8
 
 
+def test_a_change_that_keeps_a_corpus_from_being_read_is_told_as_a_change(
+    make_config: MakeConfig, drive: Drive, corpus: tuple[str, str], tmp_path: Path
+) -> None:
+    files = [str(tmp_path / "train.en"), str(tmp_path / "train.de")]
+    for origin, copy in zip(corpus, files, strict=True):
+        shutil.copy(origin, copy)
+    drive(train(make_config({"data.train": files}), tmp_path / "run"), at_step(5))
+    with Path(files[0]).open("a") as file:
+        file.write("one more line on one side\n")
+    with pytest.raises(DataError, match=f"^{files[0]} has changed since "):
+        drive(resume(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("change", ["another image", "an image that is none"])
+def test_changed_images_are_refused_on_resume(change: str, drive: Drive, tmp_path: Path) -> None:
+    images, run = tmp_path / "images", tmp_path / "run"
+    draw_stripes(images)
+    tables = {
+        "task": "image",
+        "data": {"train": [str(images)], "hold_out": 4},
+        "model": {"preset": "resnet-20", "n_blocks": [1, 1], "width": 4},
+        "training": {"steps": 8, "batch_images": 8, "schedule": "constant", "warmup": 1, "validate_every": 4},
+        "runtime": {"device": "cpu", "threads": 1},
+    }
+    drive(train(configuration.from_tables(tables, origin="test"), run), at_step(5))
+    before = sorted(path.name for path in run.rglob("*"))
+    first = images / "lying" / "000.png"
+    content = first.read_bytes()
+    first.write_bytes((images / "none" / "000.png").read_bytes() if change == "another image" else content[:40])
+    with pytest.raises(DataError) as caught:
+        drive(resume(run))
+    if change == "another image":
+        assert caught.value.problem == (
+            f"{images} has changed since {run} began: its content is no longer what the run was trained on."
+        )
+        assert caught.value.remedy == "Put the old files back, or train a new run."
+    else:
+        assert "000.png" in str(caught.value), "which does not get so far"
+    assert sorted(path.name for path in run.rglob("*")) == before
+    first.write_bytes(content)
+    assert drive(resume(run))[-1].step == 8
+
+
 def test_a_run_that_another_process_trains_is_locked(finished: tuple[Path, list[Event]], tmp_path: Path) -> None:
     path, _ = finished
     shutil.copytree(path, tmp_path / "run")
@@ -276,6 +321,19 @@ def test_a_generator_that_was_closed_gives_the_lock_back(make_config: MakeConfig
     assert signal.getsignal(signal.SIGTERM) is before
     with locked(RunFolder(tmp_path / "run")):
         pass
+
+
+def test_a_save_that_fails_leaves_no_thread(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise CheckpointError("It cannot be written.", "Try again.")
+
+    monkeypatch.setattr(checkpoints, "write", fail)
+    with pytest.raises(CheckpointError) as caught:
+        drive(train(make_config({"runtime.workers": 2}), tmp_path / "run"))
+    assert caught.value.problem == "It cannot be written."
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
 
 
 def test_a_full_disk_ends_the_run_and_leaves_the_earlier_checkpoint(
@@ -515,7 +573,7 @@ def test_validation_sees_the_moving_average_and_training_goes_on_without_it(
         ({"training.schedule": "lineal"}, "There is no schedule 'lineal'.", "Did you mean linear?"),
         (
             {"training.class_weights": "balanced"},
-            "training.class_weights weighs the classes of the task classify; translate has none.",
+            "training.class_weights weighs the classes of the tasks classify and image; translate has none.",
             "Leave it out.",
         ),
     ],

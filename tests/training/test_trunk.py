@@ -68,6 +68,40 @@ def test_the_top_of_an_encoder_has_nothing_above_it() -> None:
     assert recurrent == {"embedding": {2}, "encoder.layers.0": {1}, "encoder.layers.1": {0}, "head": {0}}
 
 
+def test_the_blocks_of_a_resnet_are_counted_over_its_stages() -> None:
+    model = build("resnet-20", n_channels=3, n_outputs=10, n_blocks=(2, 1, 3), width=4)
+    found = layers_above(model)
+    blocks = {name: {found[weight] for weight in found if weight.startswith(f"{name}.")} for name in model.block_names}
+    assert blocks == {
+        "stage.0.block.0": {5},
+        "stage.0.block.1": {4},
+        "stage.1.block.0": {3},
+        "stage.2.block.0": {2},
+        "stage.2.block.1": {1},
+        "stage.2.block.2": {0},
+    }
+    assert {found[name] for name in found if name.startswith("stem.")} == {6}
+    assert {found[name] for name in found if name.startswith("head.")} == {0}
+
+
+def test_the_patches_of_a_vit_lie_below_its_layers() -> None:
+    sizes = {"image_size": 8, "patch_size": 4, "n_layers": 2, "d_model": 8, "n_heads": 2, "d_ff": 8}
+    found = heights(build("vit-tiny", n_channels=3, n_outputs=2, **sizes))
+    assert found == {"embedding": {2}, "encoder.0": {1}, "encoder.1": {0}, "encoder_norm": {0}, "head": {0}}
+    convnet = heights(build("convnet", n_channels=1, n_outputs=2))
+    assert convnet == {"layers.0": {2}, "layers.1": {1}, "layers.2": {0}, "head": {0}}
+
+
+def test_each_network_within_a_network_has_its_own_bottom() -> None:
+    image = build("resnet-20", n_channels=3, n_outputs=10, n_blocks=(2, 1), width=4)
+    text = build("gpt-nano", vocab=9, n_layers=2, d_model=8, n_heads=2)
+    found = layers_above(nn.ModuleDict({"image": image, "text": text}))
+    assert found["image.stem.layer.convolution.weight"] == 3
+    assert found["image.stage.0.block.1.layers.0.convolution.weight"] == 1
+    assert found["text.embedding.tokens.weight"] == 2
+    assert found["text.decoder.0.feed_forward.up.bias"] == 1
+
+
 def test_recurrent_layers_and_bare_networks() -> None:
     model = build("birnn-attention", source_vocab=9, target_vocab=9, d_model=8, d_state=8)
     found = heights(model)

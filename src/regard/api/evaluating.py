@@ -1,4 +1,4 @@
-"""A run's scores on a test set: of translations, of running text, of labelled examples."""
+"""A run's scores on a test set: of translations, of running text, of labelled examples and images."""
 
 import time
 from collections.abc import Sequence
@@ -7,13 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from regard.api.predicting import Prediction
+from regard.api.switching_off import BlockOff, switch_off_blocks
 from regard.config import DataConfig, DecodingConfig
 from regard.data.formats import Pair, read_pairs
 from regard.errors import DataError
 from regard.evaluation.lengths import LengthBucket, scores_by_length
 from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.tasks.caption import Caption
 from regard.tasks.classify import Classify
 from regard.tasks.hidden_text import HiddenText
+from regard.tasks.image import Image
 from regard.tasks.language import Language
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.task import Progress
@@ -29,7 +32,7 @@ BY_LENGTH = ("bleu", "chrf")
 class Evaluation:
     """Scores on a test set, and what was scored.
 
-    translations, references:  of a translator
+    translations, references:  of a translator; of a captioner the captions, an image each
     predictions, gold:         of labelled examples: what a run's `predict` says of each, and what was expected
     confusion:                 how often each class of `labels` (a row) was taken for which (a column)
     """
@@ -45,6 +48,7 @@ class Evaluation:
     gold: tuple[Any, ...] = ()
     labels: tuple[str, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
+    blocks: tuple[BlockOff, ...] = ()  # the accuracy as blocks are switched off, where asked for
     notes: tuple[str, ...] = ()  # what a reader of the scores should know
 
 
@@ -87,6 +91,35 @@ def evaluate_translation(
     )
 
 
+def evaluate_captions(
+    run: "Run",
+    files: Sequence[str],
+    data: DataConfig,
+    *,
+    part: str,
+    decoding: DecodingConfig | None,
+    tokenize: str,
+    lowercase: bool,
+    progress: Progress,
+) -> Evaluation:
+    """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
+    task: Caption = run.task
+    examples = task.read(files, data, part=part, progress=progress)
+    began = time.perf_counter()
+    images, settings = examples.captions.image_set, decoding or run.config.decoding
+    found = task.write(run.model, images, settings, progress=partial(progress, "writing"))
+    seconds = time.perf_counter() - began
+    outputs = [one.text for one in found]
+    return Evaluation(
+        scores=tuple(task.scores(run.model, examples, outputs, tokenize=tokenize, lowercase=lowercase)),
+        count=len(examples),
+        unit=task.unit,
+        seconds=seconds,
+        translations=tuple(outputs),
+        notes=task.notes(examples),
+    )
+
+
 def evaluate_text(run: "Run", files: Sequence[str], data: DataConfig, *, progress: Progress) -> Evaluation:
     """Let a model read running text: its loss and perplexity, bits per byte, or how much of what is hidden it guesses."""
     task: Language | HiddenText = run.task
@@ -98,23 +131,27 @@ def evaluate_text(run: "Run", files: Sequence[str], data: DataConfig, *, progres
     return Evaluation(scores=tuple(scores), count=count, unit="tokens", seconds=seconds, notes=task.notes(text))
 
 
-def evaluate_labels(run: "Run", files: Sequence[str], data: DataConfig, *, part: str, progress: Progress) -> Evaluation:
+def evaluate_labels(
+    run: "Run", files: Sequence[str], data: DataConfig, *, part: str, blocks: bool = False, progress: Progress
+) -> Evaluation:
     """Let a model label examples: accuracy and F1, or correlation and error; and which class was taken for which."""
-    task: SequenceTask = run.task
-    examples = task.read(files, data, part=part, progress=progress)
+    task: SequenceTask | Image = run.task
+    examples: Any = task.read(files, data, part=part, progress=progress)
     began = time.perf_counter()
-    outputs = task.outputs(run.model, examples, progress=partial(progress, "reading"))
+    outputs: Any = task.outputs(run.model, examples, progress=partial(progress, "reading"))
     seconds = time.perf_counter() - began
-    matrix = task.confusion(examples, outputs).tolist() if isinstance(task, Classify) else []
+    matrix = task.confusion(examples, outputs).tolist() if isinstance(task, Classify | Image) else []
+    off = switch_off_blocks(run, examples, progress=partial(progress, "switching blocks off")) if blocks else []
     return Evaluation(
         scores=tuple(task.scores_of(examples, outputs)),
         count=len(examples),
-        unit=task.unit if task.tokenizer is not None else "sequences",
+        unit=task.unit,
         seconds=seconds,
         predictions=tuple(task.answers(examples, outputs)),
         gold=tuple(task.expected(examples)),
         labels=task.table.labels,
         confusion=tuple(map(tuple, matrix)),
+        blocks=tuple(off),
         notes=task.notes(examples),
     )
 

@@ -1,12 +1,15 @@
-"""What a run says of texts: their classes, tags or numbers, or what was hidden in them."""
+"""What a run says of texts and images: their classes, tags or numbers, or what was hidden in them."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UsageError
+from regard.tasks.caption import Caption
+from regard.tasks.captioning import Described
 from regard.tasks.classify import Classified, Classify
 from regard.tasks.denoise import Denoise
 from regard.tasks.filling import Filled
+from regard.tasks.image import Image
 from regard.tasks.mask import Mask
 from regard.tasks.regress import Measured, Regress
 from regard.tasks.tag import Tag, TaggedText
@@ -14,7 +17,7 @@ from regard.tasks.tag import Tag, TaggedText
 if TYPE_CHECKING:
     from regard.api.running import Run
 
-Prediction = Classified | TaggedText | Measured | Filled
+Prediction = Classified | TaggedText | Measured | Filled | Described
 
 
 def predict(
@@ -38,7 +41,7 @@ def predict(
     match task:
         case Classify() | Regress():
             return task.predict(model, inputs, seconds, progress=progress)
-        case Tag():
+        case Tag() | Image() | Caption():
             return task.predict(model, inputs, progress=progress)
         case Mask():
             return task.fill(model, inputs, top=top, progress=progress)
@@ -49,7 +52,7 @@ def predict(
 
 def check_predicts(run: "Run") -> None:
     """Refuse a run of a task that has another command."""
-    if not isinstance(run.task, Classify | Regress | Tag | Mask | Denoise):
+    if not isinstance(run.task, Classify | Regress | Tag | Mask | Denoise | Image | Caption):
         raise UsageError(
             f"{run.reference} was trained for the task '{run.task.name}': it has nothing to predict.",
             f"Use it with: regard {run.task.verb} {run.reference}",
@@ -59,4 +62,4 @@ def check_predicts(run: "Run") -> None:
 def check_list(texts: Any) -> None:
     """Refuse one text where a list of them is expected: its characters would be taken for texts."""
     if isinstance(texts, str):
-        raise UsageError("A list of texts was expected, one text came.", "Write it in brackets: [text].")
+        raise UsageError("A list of texts, or of files, was expected, and one came.", "Write it in brackets: [text].")

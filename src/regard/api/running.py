@@ -11,7 +11,7 @@ from torch import nn
 
 from regard import config as configuration
 from regard import runtime
-from regard.api.evaluating import Evaluation, evaluate_labels, evaluate_text, evaluate_translation
+from regard.api.evaluating import Evaluation, evaluate_captions, evaluate_labels, evaluate_text, evaluate_translation
 from regard.api.predicting import Prediction, check_list, predict
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.errors import CheckpointError, UsageError
@@ -20,8 +20,10 @@ from regard.runs import checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
+from regard.tasks.caption import Caption
 from regard.tasks.embedding import Embedder, Embedding
 from regard.tasks.generating import Generation
+from regard.tasks.image import Image, ImageInput
 from regard.tasks.language import Language
 from regard.tasks.sequence_inputs import Inputs
 from regard.tasks.sequence_task import SequenceTask
@@ -86,7 +88,7 @@ class Run:
 
     def predict(
         self,
-        inputs: Inputs | Sequence[Sequence[str]],
+        inputs: Inputs | Sequence[Sequence[str]] | Sequence[ImageInput],
         *,
         seconds: Sequence[str] = (),
         top: int = 5,
@@ -94,7 +96,8 @@ class Run:
     ) -> Sequence[Prediction]:
         """Say what texts are: a `Classified`, `TaggedText` or `Measured` each; or fill their blanks, [MASK]: a `Filled`.
 
-        inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learnt from vectors
+        inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learnt from vectors; of images
+            their files, or arrays (H, W, C)
         seconds: the second text of each, where a run was trained on pairs; empty where there is none
         top: how many guesses for each blank, of a run of the task mask
         """
@@ -113,6 +116,8 @@ class Run:
         tokens: a vector for each word, too; pooling: mean, class or last
         """
         check_list(texts)
+        if isinstance(self.task, Image | Caption):
+            raise UsageError(f"{self.reference} reads images, no text.", "Name a run over text.")
         translates, language = (self.config.task == task.name for task in (Translate, Language))
         tokenizer = self.task.vocabulary.source if translates else self.task.tokenizer
         if tokenizer is None:
@@ -137,15 +142,18 @@ class Run:
         lowercase: bool = False,
         by_length: bool = False,
         on_bad: str = "",
+        blocks: bool = False,
         progress: Progress = lambda what, done: None,
     ) -> Evaluation:
         """Score a run on a test set: a translator by BLEU, chrF and TER and the perplexity of the references, a model of
         running text by loss and perplexity, one of labels by what its task is judged by.
 
         source, target, text, second, label, split: languages or columns; by default those the run was trained with
-        part: which rows of a table with the column `split`: test, valid, train, or all; by default test
+        part: which rows of a table with the column `split`, or which part of images: test, valid, train, or all; by
+            default test
         by_length: score the translations of each range of source lengths apart, too
         on_bad: what becomes of bad lines or rows, by default as in training; of pairs every one counts
+        blocks: of a residual network, its accuracy as blocks are switched off, too
         progress: called with what is done now, and how many of it
         """
         columns = {"source": source, "target": target, "text": text, "second": second, "label": label, "split": split}
@@ -166,6 +174,21 @@ class Run:
         if isinstance(self.task, SequenceTask):
             data, part = _part_of(data, part)
             return evaluate_labels(self, files, data, part=part, progress=progress)
+        if isinstance(self.task, Image):
+            part = "" if part == ALL else part or "test"
+            return evaluate_labels(self, files, data, part=part, blocks=blocks, progress=progress)
+        if isinstance(self.task, Caption):
+            check_tokenizer(tokenize)
+            return evaluate_captions(
+                self,
+                files,
+                data,
+                part="" if part == ALL else part or "test",
+                decoding=decoding,
+                tokenize=tokenize,
+                lowercase=lowercase,
+                progress=progress,
+            )
         return evaluate_text(self, files, data, progress=progress)
 
     def generate(
@@ -227,7 +250,7 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     model = training.rebuild(folder, config) if model is None else model
     _fill(model, checkpoints.load_weights(checkpoint), checkpoint)
     if (checkpoint.path / names.EMA).exists():
-        # What was validated. It holds each parameter once, under its first name, and no buffers: they stay the model's.
+        # What was validated. It holds each parameter once, under its first name, and no counts: they stay the model's.
         model.load_state_dict(checkpoints.load_weights(checkpoint, which="ema"), strict=False)
     task = find_task(config.task).load(config, folder.vocabulary)
     loaded = Run(reference, config, task, model.to(machine.device).eval(), checkpoint)

@@ -23,7 +23,13 @@ from regard.training.events import Event, Finished
 
 Files = str | Path | Sequence[str | Path]
 Watch = Callable[[Event], None]
-BY_EPOCHS = ("classify", "tag", "regress")  # tasks over so few examples that their number tells how long is enough
+BY_EPOCHS = (
+    "classify",
+    "tag",
+    "regress",
+    "image",
+    "caption",
+)  # tasks over so few examples that their number tells how long is enough
 LEAST_STEPS = 500  # for such a task: ten passes over a hundred rows would teach nothing
 
 

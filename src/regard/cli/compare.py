@@ -11,6 +11,7 @@ from regard.cli.evaluate import (
     TokenizeOption,
     refuse_option_of_text,
     refuse_options_of_translation,
+    refuse_search,
 )
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
@@ -49,7 +50,8 @@ def compare(
         refuse_option_of_text(runs[0], on_bad)
     else:
         others = {"to": target, "tokenize": tokenize != "13a", "by_length": by_length, "picture": picture}
-        refuse_options_of_translation(runs[0], search, **others)
+        refuse_search(runs[0], search)
+        refuse_options_of_translation(runs[0], **others)
     for one in loaded:
         decoding = changed(one.config.decoding, **as_fields(search))
         one.config = dataclasses.replace(one.config, decoding=decoding)

@@ -1,5 +1,6 @@
 """`regard evaluate`: a run's scores on a test set."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +24,18 @@ from regard.errors import UsageError
 if TYPE_CHECKING:
     from regard.api import Evaluation, Run
 
-LABELLED = ("classify", "tag", "regress")
-PERCENT = ("accuracy", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision", "entity_recall")
+LABELLED = ("classify", "tag", "regress", "image")
+WRITING = ("translate", "caption")
+PERCENT = ("accuracy", "top_5", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision", "entity_recall")
+# What is counted while a run is scored; of running text tokens.
+UNITS = {
+    "translate": "sentences",
+    "tag": "sentences",
+    "classify": "rows",
+    "regress": "rows",
+    "image": "images",
+    "caption": "images",
+}
 MOST_CLASSES = 20  # of a table that fits on a page
 
 DataOption = Annotated[
@@ -33,7 +44,7 @@ DataOption = Annotated[
         consume_multiple=True,
         metavar="FILE…",
         help="the test set: two aligned files, or one of any known format; for a model of running text any text; for "
-        "labels tables, or words in columns",
+        "labels tables, or words in columns; for images folders of class folders, IDX or NPZ",
     ),
 ]
 TokenizeOption = Annotated[
@@ -56,11 +67,17 @@ def evaluate(
     tokenize: TokenizeOption = "13a",
     lowercase: Annotated[bool, Parameter(help="ignore case in BLEU and chrF")] = False,
     by_length: Annotated[bool, Parameter(help="score by the length of the source sentence, too")] = False,
+    blocks: Annotated[
+        bool, Parameter(help="of a ResNet, its accuracy as blocks are switched off, each alone and one after another")
+    ] = False,
     search: SearchOptions | None = None,
     columns: ColumnOptions | None = None,
     output: Annotated[
         str,
-        Parameter(metavar="FILE", help="write the translations there, a line each; or what was expected and predicted"),
+        Parameter(
+            metavar="FILE",
+            help="write the translations or captions there, a line each; or what was expected and predicted",
+        ),
     ] = "",
     json: JsonFlag = False,
 ) -> None:
@@ -70,8 +87,10 @@ def evaluate(
     language model has its loss, perplexity and bits per byte on all the text; one that guesses hidden words their loss and
     how many are right.
 
-    A run of classify has accuracy, macro F1 and a table of which class was taken for which; one of tag accuracy, and of
-    entities F1; one of regress Spearman's correlation, R² and the mean absolute error.
+    A captioner has BLEU and chrF against all captions of an image, and the perplexity of these.
+
+    A run of classify has accuracy, macro F1 and a table of which class was taken for which, one of image top-5 accuracy,
+    too; one of tag accuracy, and of entities F1; one of regress Spearman's correlation, R² and the mean absolute error.
     """
     if output:
         refuse_output(output, data)  # now, not after the work
@@ -80,11 +99,18 @@ def evaluate(
     if task == "translate":
         refuse_option_of_text(run, on_bad)
     else:
-        others = {"by_length": by_length, "lowercase": lowercase, "to": target, "tokenize": tokenize != "13a"}
-        refuse_options_of_translation(run, search, output=output if task not in LABELLED else "", **others)
+        others = {"by_length": by_length, "to": target}
+        if task not in WRITING:
+            others |= {"lowercase": lowercase, "tokenize": tokenize != "13a"}
+            refuse_search(run, search)
+        refuse_options_of_translation(run, output=output if task not in (*LABELLED, *WRITING) else "", **others)
     refuse_columns(run, task, columns, source)
-    unit = {"translate": "sentences", "tag": "sentences", "classify": "rows", "regress": "rows"}.get(task, "tokens")
-    with Stages(unit=unit, others={"encoding": "lines"}, patience=PATIENCE) as stages:
+    if blocks and task != "image":
+        raise UsageError(f"--blocks is for residual networks, and {run} is a run of {task}.", "Leave --blocks out.")
+    unit = {"translate": "sentences", "tag": "sentences", "classify": "rows", "regress": "rows", "image": "images"}.get(
+        task, "tokens"
+    )
+    with Stages(unit=unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE) as stages:
         found = loaded.evaluate(
             data,
             source=source,
@@ -95,6 +121,7 @@ def evaluate(
             lowercase=lowercase,
             by_length=by_length,
             on_bad=on_bad,
+            blocks=blocks,
             progress=stages,
         )
     try:
@@ -138,7 +165,7 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
         print_json({**facts, **scores_as_json(found, by_length=by_length)})
         return
     tell(f"{run} ({facts['checkpoint']}): {found.count:,} {found.unit}, {speed:,.1f} a second")
-    digits = dict.fromkeys(PERCENT, 2) if loaded.config.task != "translate" else {s.name: 2 for s in found.scores}
+    digits = dict.fromkeys(PERCENT, 2) if loaded.config.task not in WRITING else {s.name: 2 for s in found.scores}
     rows = [[score.label, decimal(score.value, digits.get(score.name, 4)), score.signature] for score in found.scores]
     print_table(["score", "value", "signature"], rows, left=(0, 2))
     if by_length:
@@ -151,6 +178,8 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
         print_table(["source words", "sentences", "BLEU", "chrF"], rows, left=(0,))
     if found.confusion:
         show_confusion(found)
+    if found.blocks:
+        show_blocks(found)
 
 
 def scores_as_json(found: "Evaluation", *, by_length: bool) -> dict[str, Any]:
@@ -167,6 +196,8 @@ def scores_as_json(found: "Evaluation", *, by_length: bool) -> dict[str, Any]:
         facts["labels"] = found.labels
     if found.confusion:
         facts["confusion"] = found.confusion
+    if found.blocks:
+        facts["blocks"] = [dataclasses.asdict(one) for one in found.blocks]
     return {**facts, "notes": found.notes}
 
 
@@ -180,6 +211,13 @@ def show_confusion(found: "Evaluation") -> None:
     print_table(["expected \\ predicted", *found.labels], rows, left=(0,))
 
 
+def show_blocks(found: "Evaluation") -> None:
+    """Show the accuracy as blocks are switched off, a row for each."""
+    print_lines([""])
+    rows = [[one.name, f"{one.alone:.2f}", f"{one.together:.2f}"] for one in found.blocks]
+    print_table(["switched off", "accuracy, alone", "with all above"], rows, left=(0,))
+
+
 def refuse_option_of_text(run: str, on_bad: str) -> None:
     """Refuse a policy for bad lines where every line has to be good."""
     if on_bad:
@@ -189,10 +227,14 @@ def refuse_option_of_text(run: str, on_bad: str) -> None:
         )
 
 
-def refuse_options_of_translation(run: str, search: SearchOptions | None, **options: object) -> None:
+def refuse_search(run: str, search: SearchOptions | None) -> None:
+    """Refuse settings of a search where nothing is searched for."""
+    refuse_options_of_translation(run, **{name: value is not None for name, value in as_fields(search).items()})
+
+
+def refuse_options_of_translation(run: str, **options: object) -> None:
     """Refuse what says something about translations only."""
-    given = {name: value is not None for name, value in as_fields(search).items()}
-    for name, value in {**options, **given}.items():
+    for name, value in options.items():
         if value:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} is for translations, and {run} translates nothing.", f"Leave {option} out.")
@@ -204,7 +246,11 @@ def refuse_columns(run: str, task: str, columns: ColumnOptions | None, source: s
         raise UsageError(f"--from is for translations and running text, and {run} labels rows.", "Give --text instead.")
     tables = {"second", "split", "part"}
     for name, value in as_fields(columns).items():
+        if task == "caption" and name in ("text", "split", "part"):
+            continue
         if value and task not in LABELLED:
             raise UsageError(f"--{name} is for labelled data, and {run} reads none.", f"Leave --{name} out.")
+        if value and task == "image" and name != "part":
+            raise UsageError(f"--{name} names a column, and {run} reads images.", f"Leave --{name} out.")
         if value and task == "tag" and name in tables:
             raise UsageError(f"--{name} is for tables, and {run} tags words in columns.", f"Leave --{name} out.")

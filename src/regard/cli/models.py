@@ -27,7 +27,10 @@ def models(
             facts = {"model": name, "tasks": preset.tasks, "parameters": counts[name], "vocab_size": vocab_size}
             print_json({**facts, "fields": dict(preset.fields), "about": preset.about})
         return
-    tell(f"with a shared vocabulary of {vocab_size:,} tokens, and without the head of a task:")
+    tell(
+        f"with a shared vocabulary of {vocab_size:,} tokens, and without the head of a task; of "
+        "images with 1,000 classes, and 14 patches to an edge:"
+    )
     headings = ["model", "task", "about", "layers", "width", "inner width", "heads", "context", "parameters"]
     rows = [
         [name, ", ".join(preset.tasks), preset.about, *sizes(preset.fields), f"{counts[name]:,}"]
@@ -38,8 +41,22 @@ def models(
 
 def sizes(fields: Mapping[str, Any]) -> list[str]:
     """Return a preset's layers, widths, heads and the most tokens it reads at once, empty where it has none."""
-    layers = f"{fields['n_encoder_layers']}+{fields['n_decoder_layers']}" if "n_encoder_layers" in fields else ""
-    inner = fields.get("d_ff", fields.get("d_state", 4 * fields["d_model"]))  # a GPT's is four times its width
+    if "d_model" not in fields:
+        return convolutions(fields)
+    encoder = 2 * sum(fields["n_blocks"]) + 1 if "n_blocks" in fields else fields.get("n_encoder_layers")
+    layers = f"{encoder}+{fields['n_decoder_layers']}" if encoder else ""
+    inner = fields.get("d_state", fields.get("d_ff", 4 * fields["d_model"]))  # a GPT's is four times its width
     context = fields.get("context", fields.get("max_positions", ""))
     others = (fields["d_model"], inner, fields.get("n_heads", ""), context)
     return [layers or str(fields["n_layers"]), *(f"{one:,}" if one else "" for one in others)]
+
+
+def convolutions(fields: Mapping[str, Any]) -> list[str]:
+    """Return the same of a convolutional network: its layers with weights, and the widths of the first and the last."""
+    if "widths" in fields:
+        layers, widths = len(fields["widths"]) + 1, fields["widths"]
+    else:
+        bottleneck = fields.get("block") == "bottleneck"
+        layers = (3 if bottleneck else 2) * sum(fields["n_blocks"]) + 2
+        widths = [fields.get("width", 16) * 2**stage for stage in range(len(fields["n_blocks"]))]
+    return [str(layers), f"{widths[0]} to {widths[-1]}", "", "", ""]

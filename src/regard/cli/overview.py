@@ -21,6 +21,10 @@ Or a classifier (tag and regress likewise), pre-trained on text without labels i
   regard train classify --train reviews.csv --init runs/words --run runs/mood
   regard predict runs/mood "A lovely film."
 
+Or a network that names images (caption likewise, from a table of images and captions):
+  regard train image --train photos/ --model resnet-20 --run runs/photos
+  regard predict runs/photos photo.jpg
+
 Use a translator:
   regard translate runs/mine "Two men are playing chess."
   regard translate runs/mine < input.en > output.de

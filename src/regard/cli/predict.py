@@ -1,4 +1,4 @@
-"""`regard predict`: labels, tags and numbers of texts, and what was hidden in them."""
+"""`regard predict`: labels, tags and numbers of texts, what was hidden in them, and what images show."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +9,8 @@ from cyclopts import Parameter
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, explained
 from regard.cli.outputs import refuse_output, write_output
+from regard.cli.predict_images import TASKS as IMAGE_TASKS
+from regard.cli.predict_images import check_image_options, predict_images
 from regard.cli.prediction_view import as_json, as_lines
 from regard.cli.terminal import Waiting, note, print_lines
 from regard.cli.translate import chunks, listed
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 def predict(
     run: Annotated[str, Parameter(help="a run: runs/mine, runs/mine@best, runs/mine@400")],
     /,
-    *inputs: Annotated[str, Parameter(name="INPUT", help="texts; without them standard input, line by line")],
+    *inputs: Annotated[
+        str,
+        Parameter(name="INPUT", help="texts, or images by their file names; without them standard input, line by line"),
+    ],
     data: Annotated[
         str,
         Parameter(
@@ -41,7 +46,7 @@ def predict(
     output: Annotated[str, Parameter(metavar="FILE", help="write there instead of to standard output")] = "",
     json: JsonFlag = False,
 ) -> None:
-    """Say what texts are: their class with its probability, a tag for each word, a number; or fill in their blanks.
+    """Say what texts and images are: their class with its probability, a tag for each word, a number; or fill in blanks.
 
     A run of classify writes a line for each that comes in: the class, a tab, its probability. One of regress writes the
     number; one of tag the words of each line, which white space parts, each with its tag on a line of its own, and a blank
@@ -49,20 +54,29 @@ def predict(
 
     A run of mask or denoise fills each [MASK]: regard predict RUN "The [MASK] barks."
 
+    A run of image writes a line for each image: its file's name, the class and its probability, with tabs between them;
+    one of caption the name and the caption.
+
     With --data the file comes out again as it is, with the columns `prediction` and `probability`; words in columns with
     the tag as the last. --json writes an object a line, with all probabilities.
     """
     check_options(inputs, data=data, text=text, top=top, output=output, json=json)
-    tell_files(inputs, data=True)
     [loaded] = load_runs([run])
-    check_task(loaded, data=data, top=top)
+    images = loaded.config.task in IMAGE_TASKS
+    if not images:
+        tell_files(inputs, data=True)
+    check_task(loaded, data=data, second=second, top=top)
     done: list[str] = []
     sink = done.extend if output else print_lines
-    with Waiting("predicting", unit="rows" if data else "lines", total=len(inputs) or None) as waiting:
+    with Waiting(
+        "predicting", unit="images" if images else "rows" if data else "lines", total=len(inputs) or None
+    ) as waiting:
         if data:
             from regard.cli.predict_data import predict_file
 
             found = predict_file(loaded, data, text=text, second=second, top=top or 0, json=json, progress=waiting)
+        elif images:
+            found = predict_images(loaded, inputs, top=top or 0, json=json, progress=waiting)
         else:
             found = predict_lines(loaded, inputs, second=second, top=top or 0, json=json, progress=waiting)
         for lines in found:
@@ -193,14 +207,19 @@ def refuse_other_format(output: str, data: str) -> None:
         )
 
 
-def check_task(loaded: "Run", *, data: str, top: int | None) -> None:
+def check_task(loaded: "Run", *, data: str, second: str, top: int | None) -> None:
     """Refuse a run that predicts nothing, and options that its task does not have."""
     from regard.api.predicting import check_predicts
 
     check_predicts(loaded)
     task, name = loaded.config.task, loaded.reference
-    if top is not None and task not in ("classify", "mask"):
-        raise UsageError(f"--top is for runs of classify and mask, and {name} is one of {task}.", "Leave --top out.")
+    if top is not None and task not in ("classify", "mask", "image"):
+        raise UsageError(
+            f"--top is for runs of classify, mask and image, and {name} is one of {task}.", "Leave --top out."
+        )
+    if task in IMAGE_TASKS:
+        check_image_options(loaded, data=data, second=second)
+        return
     if data and task in ("mask", "denoise"):
         raise UsageError(
             f"--data is for tables and columns, and {name} fills the blanks of lines.",

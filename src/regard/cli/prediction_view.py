@@ -11,10 +11,13 @@ if TYPE_CHECKING:
 
 def as_lines(found: "Prediction", *, top: int) -> list[str]:
     """Write a prediction as plain lines; `top` is how many classes, or guesses for a blank, 0 where nobody asked."""
+    from regard.tasks.captioning import Described
     from regard.tasks.classify import Classified
     from regard.tasks.filling import Filled
     from regard.tasks.tag import TaggedText
 
+    if isinstance(found, Described):
+        return [one_line(found.text)]
     if isinstance(found, TaggedText):
         return [*(f"{word}\t{tag}" for word, tag in zip(found.words, found.tags, strict=True)), ""]
     if isinstance(found, Filled):
@@ -56,10 +59,19 @@ def as_cells(found: "Prediction", *, top: int) -> list[str | float]:
 
 def as_json(found: "Prediction", *, top: int) -> dict[str, Any]:
     """Write a prediction with all that is known of it, or the likeliest `top`."""
+    from regard.tasks.captioning import Described
     from regard.tasks.classify import Classified
     from regard.tasks.filling import Filled
     from regard.tasks.regress import Measured
 
+    if isinstance(found, Described):
+        return {
+            "caption": found.text,
+            "candidates": [
+                {"text": one.text, "score": one.score, "tokens": one.tokens, "log_probs": one.log_probs}
+                for one in found.candidates
+            ],
+        }
     if isinstance(found, Measured):
         return {"value": found.value, "cut": found.cut}
     if isinstance(found, Classified):

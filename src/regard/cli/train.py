@@ -13,7 +13,8 @@ from regard.config import RunConfig
 if TYPE_CHECKING:
     from regard.training.events import Finished
 
-TASKS = ("translate", "language", "mask", "denoise", "classify", "tag", "regress")  # as regard.tasks, without torch
+# As regard.tasks has them, without torch.
+TASKS = ("translate", "language", "mask", "denoise", "classify", "tag", "regress", "image", "caption")
 
 
 def train(

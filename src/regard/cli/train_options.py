@@ -13,7 +13,8 @@ MODEL = Group("Model", sort_key=20)
 LEARNING = Group(
     "Learning",
     "Where no end is given (--steps, --epochs or --minutes), a run ends after 10,000 steps, or before them after 10 "
-    "validations without a better loss; one of classify, tag or regress after 10 epochs, and 500 steps at least.",
+    "validations without a better loss; one of classify, tag, regress, image or caption after 10 epochs, and 500 steps "
+    "at least.",
     sort_key=30,
 )
 RUN = Group("Run", sort_key=40)
@@ -33,6 +34,7 @@ class DataOptions:
     second: Annotated[str, explained(DataConfig, "second", metavar="COLUMN", group=DATA)] = ""
     label: Annotated[str, explained(DataConfig, "label", metavar="COLUMN", group=DATA)] = ""
     split: Annotated[str, explained(DataConfig, "split", metavar="COLUMN", group=DATA)] = ""
+    image_size: Annotated[int | None, explained(DataConfig, "image_size", group=DATA)] = None
     on_bad: Annotated[str, explained(DataConfig, "on_bad", metavar="POLICY", group=DATA)] = ""
 
 
@@ -77,6 +79,7 @@ class LearningOptions:
     epochs: Annotated[int | None, explained(TrainingConfig, "epochs", group=LEARNING)] = None
     minutes: Annotated[float | None, explained(TrainingConfig, "minutes", group=LEARNING)] = None
     batch_tokens: Annotated[int | None, explained(TrainingConfig, "batch_tokens", group=LEARNING)] = None
+    batch_images: Annotated[int | None, explained(TrainingConfig, "batch_images", group=LEARNING)] = None
     learning_rate: Annotated[float | None, explained(TrainingConfig, "learning_rate", group=LEARNING)] = None
     class_weights: Annotated[str, explained(TrainingConfig, "class_weights", metavar="HOW", group=LEARNING)] = ""
     seed: Annotated[int | None, explained(RunConfig, "seed", group=LEARNING)] = None

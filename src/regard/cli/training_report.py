@@ -14,7 +14,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         ("run", f"{report.run}{f', from step {report.step:,}' if report.step else ''}"),
         ("model", f"{model}, {report.n_parameters:,} parameters"),
         *report.facts,
-        ("learning", learning(config.training)),
+        ("learning", learning(config.training, config.task)),
         ("end", end(config.training)),
         ("machine", machine(report)),
         ("time", time_needed(report)),
@@ -22,9 +22,10 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def learning(training: TrainingConfig) -> str:
+def learning(training: TrainingConfig, task: str) -> str:
     """How fast is learnt, and from how much at once."""
-    batch = f"{training.batch_tokens:,} tokens a batch"
+    images = task in ("image", "caption")
+    batch = f"{training.batch_images:,} images a batch" if images else f"{training.batch_tokens:,} tokens a batch"
     if training.accumulate > 1:
         batch += f", {training.accumulate} batches an update"
     rate = f"learning rate {training.learning_rate:g} ({training.schedule}, warm-up {training.warmup:,})"

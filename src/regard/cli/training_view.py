@@ -166,7 +166,11 @@ class PeopleView:
         for sample in self.last.samples if self.last else ():
             show_sample(sample, self.task.sample_labels)
         tell("\nNext:")
-        for command in (f'{self.task.verb} {run} "…"', f"evaluate {run} --data TEST-FILES", f"plot {run}"):
+        for command in (
+            f"{self.task.verb} {run} {self.task.example}",
+            f"evaluate {run} --data TEST-FILES",
+            f"plot {run}",
+        ):
             tell(f"  regard {command}", style="bold")
 
 

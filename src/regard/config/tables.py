@@ -97,7 +97,7 @@ class TrainingConfig:
     batch_tokens: int = option(
         4096, "tokens in a batch: of pairs those of the longer side, padded; of text those of all its windows", least=1
     )
-    batch_images: int = option(128, "images in a batch, or captions, for the tasks image and caption", least=1)
+    batch_images: int = option(128, "images in a batch, of caption each with all its captions", least=1)
     accumulate: int = option(1, "batches whose gradients are added up before an update", least=1)
     learning_rate: float = option(0.003, "the schedule's peak", least=0)
     schedule: str = option(
@@ -223,5 +223,5 @@ TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "training": {**_READING, "learning_rate": 0.001, "weight_decay": 0.05, "best_by": "accuracy"},
         "runtime": {"workers": 2},
     },
-    "caption": {"training": {"learning_rate": 0.001}, "runtime": {"workers": 2}},
+    "caption": {"training": {"learning_rate": 0.001, "batch_images": 32}, "runtime": {"workers": 2}},
 }

@@ -100,23 +100,45 @@ class Augmentation:
 
         What is drawn is a function of the seed and of the sizes alone.
         """
-        self._refuse_small(images)
         generator = torch.Generator().manual_seed(seed)
+        images = self._changed(images, generator)
+        if self.mixup:
+            return mixup(images, labels, generator, alpha=self.mixup, n_classes=n_classes)
+        return images, labels
+
+    def changed(self, images: Tensor, *, seed: int) -> Tensor:
+        """Return normalised images (B, C, H, W) that have no labels changed, each by itself."""
+        return self._changed(images, torch.Generator().manual_seed(seed))
+
+    def _changed(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        self.refuse_small(*images.shape[2:])
         if self.crop:
             images = crop(images, generator, padding=self.crop)
         if self.mirror:
             images = flip(images, generator)
         if self.cutout:
             images = cutout(images, generator, size=self.cutout)
-        if self.mixup:
-            return mixup(images, labels, generator, alpha=self.mixup, n_classes=n_classes)
-        return images, labels
+        return images
 
-    def _refuse_small(self, images: Tensor) -> None:
-        H, W = images.shape[2:]
+    @property
+    def changes(self) -> bool:
+        """Whether anything is done at all."""
+        return self != Augmentation()
+
+    def refuse_small(self, height: int, width: int) -> None:
+        """Refuse images of which nothing would be left."""
         for name, value in (("crop", self.crop), ("cutout", self.cutout)):
-            if value >= min(H, W):
+            if value >= min(height, width):
                 raise ConfigError(
-                    f"Augmentation by {name} {value} leaves nothing of images of {H} × {W} pixels.",
-                    f"Give less than {min(H, W)}.",
+                    f"Augmentation by {name} {value} leaves nothing of images of {height} × {width} pixels.",
+                    f"Give less than {min(height, width)}.",
                 )
+
+    def __str__(self) -> str:
+        told = {
+            f"moved by up to {self.crop} pixels": self.crop,
+            "every second one mirrored": self.mirror,
+            f"a square of {self.cutout} pixels cut out": self.cutout,
+            f"mixed with another by Beta({self.mixup:g}, {self.mixup:g})": self.mixup,
+        }
+        return ", ".join(text for text, done in told.items() if done) or "none"

@@ -109,6 +109,18 @@ def _decode(stream: BinaryIO, name: str, shape: ImageShape) -> tuple[Pixels, boo
         ) from None
 
 
+def pixels_of(values: npt.NDArray[Any], shape: ImageShape) -> Pixels:
+    """Return the pixels of an array (H, W), (H, W, 1) or (H, W, 3), of bytes, 16 bits or numbers from 0 to 1."""
+    plain = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
+    if (plain.ndim != 2 and (plain.ndim != 3 or plain.shape[2] != 3)) or not plain.size:
+        raise UsageError(
+            f"An array of the shape {values.shape} is no image.", "Give one of (H, W), (H, W, 1) or (H, W, 3)."
+        )
+    place = "an array"
+    check_pixels(place, plain.shape[1], plain.shape[0])
+    return fit(Image.fromarray(scaled(plain, place)), shape, place)
+
+
 def own_shape(file: str | os.PathLike[str]) -> ImageShape:
     """Return the shorter side of an image, and whether it is grey; only its header is read."""
     name = os.fspath(file)

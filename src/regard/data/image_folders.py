@@ -55,26 +55,16 @@ class ImageFolder:
                 return BadImage(self.root, file.member, OTHER)
             if not file.label:
                 return BadImage(self.root, file.member, "in no class folder")
-            try:
-                pixels, fitted = read_and_measure(file.path, shape)
-                return LabelledImage(pixels, file.label, self.root, file.member, fitted)
-            except BadImageError as error:
-                return BadImage(self.root, file.member, error.reason)
+            return read_labelled_image(file.path, shape, label=file.label, root=self.root, member=file.member)
 
         return in_order(read, self._files())
 
     def own_shape(self) -> ImageShape:
         """Return the median of the shorter sides of the first images, 224 at most; grey if all of them are."""
-        shapes = []
-        for file in islice((file for file in self._files() if file.label and file.is_image), N_MEASURED):
-            try:
-                shapes.append(own_shape(file.path))
-            except BadImageError:
-                continue  # which is counted when it is read
-        if not shapes:
+        shape = median_shape(file.path for file in self._files() if file.label and file.is_image)
+        if shape is None:
             raise DataError(f"{self._folder}: no image can be read.", "Check that it is the right folder.")
-        size = int(statistics.median_low(shape.size for shape in shapes))
-        return ImageShape(min(size, LARGEST_OWN), max(shape.channels for shape in shapes))
+        return shape
 
     def class_folders(self) -> list[tuple[str, str]]:
         return [
@@ -133,6 +123,40 @@ def folder_parts(root: str) -> dict[str, list[ImageFolder]]:
     return parts
 
 
+def read_labelled_image(
+    path: Path, shape: ImageShape, *, label: str, root: str, member: str
+) -> LabelledImage | BadImage:
+    """Return the image of a file, or why there is none."""
+    try:
+        pixels, fitted = read_and_measure(path, shape)
+    except BadImageError as error:
+        return BadImage(root, member, error.reason)
+    return LabelledImage(pixels, label, root, member, fitted)
+
+
+def median_shape(paths: Iterable[Path]) -> ImageShape | None:
+    """Return the median of the shorter sides of the first images, 224 at most; grey if all are; None if none can be read."""
+    shapes = []
+    for path in islice(paths, N_MEASURED):
+        try:
+            shapes.append(own_shape(path))
+        except BadImageError:
+            continue  # which is counted when it is read
+    if not shapes:
+        return None
+    size = int(statistics.median_low(shape.size for shape in shapes))
+    return ImageShape(min(size, LARGEST_OWN), max(shape.channels for shape in shapes))
+
+
+def content_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or that it cannot be opened."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return "cannot be opened"
+
+
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield what `work` makes of each item, in their order, while threads work ahead a little."""
     pool = ThreadPoolExecutor(cores())
@@ -170,11 +194,5 @@ def _refuse(error: OSError) -> NoReturn:
 
 def _digest(file: _File) -> str:
     """Return a line that says which file this is and what is in it; of one that is no image, only the first."""
-    content = ""
-    if file.is_image:
-        try:
-            with file.path.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError:
-            content = "cannot be opened"
+    content = content_of(file.path) if file.is_image else ""
     return f"{file.member!r} {file.is_image} {content}\n"

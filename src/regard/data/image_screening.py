@@ -77,9 +77,10 @@ class ImageSource(Protocol):
 
 @dataclass
 class ImageFaults:
-    """Counts good images, and bad ones by reason, with the first places of each, the root by its number.
+    """Counts good images, and bad ones by reason, with the places of each, the root by its number.
 
-    By number, as the same images may lie elsewhere when the cache is used again.
+    By number, as the same images may lie elsewhere when the cache is used again. Of files that do not claim to be images
+    only the first are remembered.
     """
 
     roots: Sequence[str]
@@ -91,7 +92,7 @@ class ImageFaults:
         """Take note of a bad image."""
         self.reasons[bad.reason] += 1
         examples = self.examples.setdefault(bad.reason, [])
-        if len(examples) < N_EXAMPLES:
+        if bad.reason != OTHER or len(examples) < N_EXAMPLES:
             examples.append((self.roots.index(bad.root), bad.member))
 
     def as_facts(self) -> dict[str, Any]:
@@ -130,6 +131,10 @@ class ImageFaults:
             f"{n_bad:,} of {n_bad + self.n_good:,} images are bad (at most {share:.0%} may be): {counts}. First: {first}.",
             f"{mend}, or leave the bad images out with --on-bad keep-going." if self.n_good else f"{mend}.",
         )
+
+    def by_place(self) -> dict[str, str]:
+        """Return the reason for each bad image by its place."""
+        return {place: reason for reason in self.examples if reason != OTHER for place in self._places(reason)}
 
     def _places(self, reason: str) -> list[str]:
         return [place_of(self.roots[root], member) for root, member in self.examples[reason]]

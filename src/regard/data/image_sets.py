@@ -16,12 +16,13 @@ from regard.errors import DataError
 def find_images(names: Sequence[str], *, part: str) -> list[ImageSource]:
     """Return what holds the images of a part (train, valid, test) of some folders and files.
 
-    What is not divided into parts is taken whole. Of IDX files, those of labels may be named too, next to their images.
+    What is not divided into parts is taken whole; with "" as the part, all of it. Of IDX files, those of labels may be
+    named too, next to their images.
     """
     check_part(part)
     found: list[ImageSource] = []
     for root, parts in _divided(names):
-        own = parts.get(part) or parts.get("")
+        own = parts.get(part) or parts.get("") if part else [one for every in parts.values() for one in every]
         if own is None:
             there = listed(sorted(parts))
             raise DataError(f"{root}: it is divided into {there}, and has no part {part}.", _spellings(part))

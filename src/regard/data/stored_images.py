@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from regard.data.cache import cached
 from regard.data.corpus import Corpus, CorpusWriter
+from regard.data.hold_out import HoldOut, is_held_out
 from regard.data.image_files import ImageShape, Pixels
 from regard.data.image_screening import BadImage, ImageFaults, ImageSource, LabelledImage, place_of
 from regard.data.text_screening import Progress
@@ -26,7 +27,7 @@ from regard.data.text_screening import Progress
 Numbers = npt.NDArray[np.int64]
 
 LEAST_DEVIATION = 1 / 255  # of a channel, so that one of a single colour can be divided by it
-_VERSION = "1"  # of what the cache keeps; raise it when that or the way images are read changes
+_VERSION = "2"  # of what the cache keeps; raise it when that or the way images are read changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,6 +70,19 @@ class ImageSet:
             means.append(mean / 255)
             deviations.append(max(variance**0.5 / 255, LEAST_DEVIATION))
         return tuple(means), tuple(deviations)
+
+    def content_hashes(self) -> Numbers:
+        """Return a hash of the pixels of each image, (N,)."""
+        return self.corpus.numbers["hash"][self.rows]
+
+    def held_out(self, wanted: int) -> npt.NDArray[np.bool_]:
+        """Say of each image whether it is held out for validation, (N,): so many, 0 for what suits; equal ones together."""
+        keys = [str(hash) for hash in self.content_hashes().tolist()]
+        hold_out = HoldOut(wanted, noun="images", source="content")
+        for key in keys:
+            hold_out.add(key)
+        limit = hold_out.limit()
+        return np.array([is_held_out(key, limit) for key in keys], np.bool_)
 
     @property
     def faults(self) -> ImageFaults:

@@ -34,6 +34,13 @@ def accuracy(gold: Classes, predicted: Classes, *, unit: str = "examples") -> Sc
     return share_right(int((right[0] == right[1]).sum()), right.shape[1], unit=unit)
 
 
+def top_accuracy(gold: Classes, outputs: NDArray[np.floating], top: int, *, unit: str = "examples") -> Score:
+    """The share of what has its class among the `top` likeliest by outputs (N, K); of equal ones the first are those."""
+    likeliest = np.argsort(-outputs, axis=1, kind="stable")[:, :top]
+    right = (likeliest == np.asarray(gold)[:, None]).any(1)
+    return share_right(int(right.sum()), len(right), unit=unit, name=f"top_{top}")
+
+
 def share_right(n_right: int, n: int, *, unit: str, name: str = "accuracy") -> Score:
     """The accuracy of what was counted on the way; no number where there is nothing."""
     return Score(name=name, value=_percent(n_right, n), signature=f"{unit}:{n}")

@@ -8,6 +8,7 @@ LABELS = {  # in the order in which tables have them
     "chrf": "chrF",
     "ter": "TER",
     "accuracy": "accuracy",
+    "top_5": "top-5 accuracy",
     "masked_accuracy": "masked accuracy",
     "macro_f1": "macro F1",
     "entity_f1": "entity F1",

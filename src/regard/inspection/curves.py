@@ -1,4 +1,4 @@
-"""Curves with matplotlib: what runs recorded while training, and how their scores depend on the length of a sentence."""
+"""Curves with matplotlib: what runs recorded while training, their gradients by layer, and their scores by length."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 FEW = 10  # sentences
+NAMED = 16  # layers whose names have room
 
 
 def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
@@ -52,6 +53,44 @@ def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
     return figure
 
 
+def gradients_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
+    """Draw the gradient's norm by layer, from input to output: of one run at its first and its last record; of several one
+    line each, the mean over all records.
+
+    A record is a line of `metrics.jsonl` of the kind "gradients": `norms` are those of the layers by name, in their order.
+    """
+    found = {name: [record for record in records if record["kind"] == "gradients"] for name, records in runs.items()}
+    for name, records in found.items():
+        if not records:
+            raise UsageError(
+                f"{name} has no records of its gradients.",
+                "Train a run that keeps them, of every 50th update: --set training.record_gradients=50",
+            )
+    heading = "the gradient's norm by layer"
+    if len(found) == 1:
+        [(run, records)] = found.items()
+        heading = f"{run}: {heading}"
+        groups = {f"update {one['step']:,}": [one] for one in (records[0], records[-1])}
+    else:
+        heading += ": the mean over all recorded updates"
+        groups = found
+    figure = make_figure(8, 4.6, layout="constrained")
+    axes = figure.subplots()
+    tidy(axes)
+    _scale_by_tens(axes)
+    axes.set_title(safe_label(heading, longest=100), fontsize=11, color=INK, loc="left", **text_style())
+    lines = {}
+    for number, (name, records) in enumerate(groups.items()):
+        norms = _mean_norms(records)
+        colour = RUN_COLOURS[number % len(RUN_COLOURS)]
+        lines[name] = _draw_dots(axes, np.arange(len(norms), dtype=np.float64), norms, colour=colour)
+    _name_layers(axes, [_layers(records) for records in groups.values()])
+    axes.set_xlabel("layer, from input to output", fontsize=9, color=INK)
+    axes.set_ylabel("norm of the weights' gradient", fontsize=9, color=INK)
+    _name_runs(figure, lines)
+    return figure
+
+
 def lengths_picture(
     ranges: Sequence[str], counts: Sequence[int], scores: Mapping[str, Sequence[float]], *, label: str
 ) -> "Figure":
@@ -75,6 +114,47 @@ def lengths_picture(
     axes.set_ylim(bottom=0)
     _name_runs(figure, lines)
     return figure
+
+
+def _layers(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The layers that lead from input to output; a convolution that only brings a shortcut to its shape lies beside them."""
+    names = dict.fromkeys(name for record in records for name in record["norms"])
+    return [name for name in names if not name.endswith(".shortcut")]
+
+
+def _mean_norms(records: Sequence[Mapping[str, Any]]) -> Numbers:
+    """The mean of each layer's norms, of those that are numbers above 0; not a number for a layer without any."""
+    layers = _layers(records)
+    norms = np.array([[record["norms"].get(layer) for layer in layers] for record in records], dtype=np.float64)
+    return np.asarray(np.ma.masked_invalid(np.where(norms > 0, norms, np.nan)).mean(0).filled(np.nan))
+
+
+def _scale_by_tens(axes: "Axes") -> None:
+    """Let equal steps upwards be equal factors, beside plain numbers; between the tens too, where those are few."""
+    from matplotlib.ticker import LogFormatter
+
+    class PlainNumbers(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            is_shown = super().__call__(x, pos)
+            return f"{x:g}" if is_shown else ""
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(PlainNumbers())
+    axes.yaxis.set_minor_formatter(PlainNumbers(minor_thresholds=(1, 0.4)))
+    axes.tick_params(axis="y", which="minor", labelsize=8, color="0.75", labelcolor=INK)
+
+
+def _name_layers(axes: "Axes", layers: Sequence[Sequence[str]]) -> None:
+    """Write the names of the layers where they are few and all runs have the same, else their numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    first = layers[0]
+    if len(first) <= NAMED and all(others == first for others in layers):
+        labels = [safe_label(name) for name in first]
+        style = {"rotation": 45, "ha": "right", "rotation_mode": "anchor", **text_style()}
+        axes.set_xticks(range(len(first)), labels, **style)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _name_runs(figure: "Figure", lines: Mapping[str, "Line2D"]) -> None:

@@ -4,7 +4,8 @@
                                                                                │ keys, values
     target ids ── embedding ── N × [masked self-attention, cross-attention, feed-forward] ── norm ── output ── logits
 
-Where a token stands is told by the embedding, by a rotation of queries and keys, or by a bias of the scores.
+Where a token stands is told by the embedding, by a rotation of queries and keys, or by a bias of the scores. The lower
+line asks only for a memory, whatever was encoded: it is a class of its own, with which images get their captions too.
 """
 
 from collections.abc import Iterable
@@ -18,20 +19,17 @@ from regard.parts import masks
 from regard.parts.cache import DecoderState, GrowingPast, last_real
 from regard.parts.decoder_layer import DecoderLayer
 from regard.parts.embedding import InputEmbedding, OutputLayer
-from regard.parts.masks import Mask
+from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.positions import Rotation
 from regard.parts.taps import tap
 
 
-class EncoderDecoder(nn.Module):
-    """Encoder and decoder; `forward` while training, `start` and `step` while decoding.
+class TransformerDecoder(nn.Module):
+    """What writes a target from a memory; `decode` while training, `start_from` and `read` while decoding.
 
     window: how far self-attention reaches; None for everywhere.
     """
 
-    source_embedding: InputEmbedding
-    encoder: nn.ModuleList
-    encoder_norm: nn.Module
     target_embedding: InputEmbedding
     decoder: nn.ModuleList
     decoder_norm: nn.Module
@@ -42,12 +40,11 @@ class EncoderDecoder(nn.Module):
         """How positions (T,) or (R, T) turn queries and keys, if they do."""
         return None
 
-    def encoder_bias(self, positions: Tensor) -> Tensor | None:
-        """What the distances between positions (S,) add to the encoder's scores, (1, H, S, S), if anything."""
-        return None
-
     def decoder_bias(self, positions: Tensor, keys: Tensor) -> Tensor | None:
-        """The same for the decoder at positions (T,) or (R, T), with keys at (S,) or (R, S); (1 or R, H, T, S)."""
+        """What the distances of keys at (S,) or (R, S) from positions (T,) or (R, T) add to the scores, if anything.
+
+        (1 or R, H, T, S).
+        """
         return None
 
     @property
@@ -57,17 +54,11 @@ class EncoderDecoder(nn.Module):
 
     @property
     def alignment_tap(self) -> str:
-        """The tap that shows best which source token a target token was read from."""
+        """The tap that shows best which part of the memory a target token was read from."""
         return f"decoder.{max(0, len(self.decoder) - 2)}.cross_attention.weights"
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """source ids (B, S), padded behind, of (B,) lengths; target ids (B, T) from the start token; to logits (B, T, V)."""
-        return tap(self, "logits", self.output(self.states(source, source_lengths, target)))
-
-    def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """The decoder's last states (B, T, D), before the output layer."""
-        memory = self.encode(source, source_lengths)
-        memory_mask = masks.padding(source_lengths, source.shape[1])
+    def decode(self, memory: Tensor, target: Tensor, memory_mask: Mask = EVERYTHING) -> Tensor:
+        """memory (B, S, D) and target ids (B, T) from the start token, to the last states (B, T, D)."""
         positions = torch.arange(target.shape[1], device=target.device)
         x = self.target_embedding(target, positions)
         # Padding stands behind the real positions, where the causal mask hides it from them.
@@ -77,6 +68,54 @@ class EncoderDecoder(nn.Module):
             x = layer(x, memory, mask, memory_mask, rotation=rotation, bias=bias)
         states: Tensor = self.decoder_norm(x)
         return states
+
+    def start_from(self, memory: Tensor, memory_mask: Mask = EVERYTHING) -> DecoderState:
+        """Project the memory (B, S, D) once for every layer, before anything is written."""
+        keys_values = (layer.cross_attention.keys_values(memory) for layer in self._decoder_layers)
+        return DecoderState(
+            lengths=torch.zeros(len(memory), dtype=torch.long, device=memory.device),
+            n_sentences=len(memory),
+            # Heads are views until here: what every step reads is better copied once than at every step.
+            memory=tuple((key.contiguous(), value.contiguous()) for key, value in keys_values),
+            memory_mask=memory_mask,
+        )
+
+    def read(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
+        """ids (R, T), of which `counts` (R,) are real, to the last states (R, D) at each row's last real one."""
+        n_new = ids.shape[1]
+        advanced, positions, mask = state.advance(counts, n_new, window=self.window)
+        x = self.target_embedding(ids, positions)
+        rotation, bias = self.rotation(positions), self.decoder_bias(positions, advanced.held(n_new))
+        past = GrowingPast(state.past)
+        for layer, memory in zip(self._decoder_layers, state.memory, strict=True):
+            x = layer.step(x, past, memory, mask, state.memory_mask, rotation=rotation, bias=bias)
+        return self.decoder_norm(last_real(x, counts)), replace(advanced, past=past.grown()).forget(self.window)
+
+    @property
+    def _decoder_layers(self) -> Iterable[DecoderLayer]:
+        """The decoder, of which nn.ModuleList says only that it holds modules."""
+        return cast(Iterable[DecoderLayer], self.decoder)
+
+
+class EncoderDecoder(TransformerDecoder):
+    """Encoder and decoder; `forward` while training, `start` and `step` while decoding."""
+
+    source_embedding: InputEmbedding
+    encoder: nn.ModuleList
+    encoder_norm: nn.Module
+
+    def encoder_bias(self, positions: Tensor) -> Tensor | None:
+        """What the distances between positions (S,) add to the encoder's scores, (1, H, S, S), if anything."""
+        return None
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """source ids (B, S), padded behind, of (B,) lengths; target ids (B, T) from the start token; to logits (B, T, V)."""
+        return tap(self, "logits", self.output(self.states(source, source_lengths, target)))
+
+    def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """The decoder's last states (B, T, D), before the output layer."""
+        memory = self.encode(source, source_lengths)
+        return self.decode(memory, target, masks.padding(source_lengths, source.shape[1]))
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """source ids (B, S) of (B,) lengths to the memory (B, S, D)."""
@@ -93,28 +132,9 @@ class EncoderDecoder(nn.Module):
         """Encode (source ids, lengths) and project the memory once for every layer."""
         source, source_lengths = inputs
         memory = self.encode(source, source_lengths)
-        keys_values = (layer.cross_attention.keys_values(memory) for layer in self._decoder_layers)
-        return DecoderState(
-            lengths=torch.zeros_like(source_lengths),
-            n_sentences=len(source),
-            # Heads are views until here: what every step reads is better copied once than at every step.
-            memory=tuple((key.contiguous(), value.contiguous()) for key, value in keys_values),
-            memory_mask=masks.padding(source_lengths, source.shape[1]),
-        )
+        return self.start_from(memory, masks.padding(source_lengths, source.shape[1]))
 
     def step(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
         """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
-        n_new = ids.shape[1]
-        advanced, positions, mask = state.advance(counts, n_new, window=self.window)
-        x = self.target_embedding(ids, positions)
-        rotation, bias = self.rotation(positions), self.decoder_bias(positions, advanced.held(n_new))
-        past = GrowingPast(state.past)
-        for layer, memory in zip(self._decoder_layers, state.memory, strict=True):
-            x = layer.step(x, past, memory, mask, state.memory_mask, rotation=rotation, bias=bias)
-        logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
-        return logits, replace(advanced, past=past.grown()).forget(self.window)
-
-    @property
-    def _decoder_layers(self) -> Iterable[DecoderLayer]:
-        """The decoder, of which nn.ModuleList says only that it holds modules."""
-        return cast(Iterable[DecoderLayer], self.decoder)
+        states, after = self.read(state, ids, counts)
+        return tap(self, "logits", self.output(states)), after

@@ -13,21 +13,38 @@ from torch import nn
 from regard.config import ModelTable, build
 from regard.errors import UsageError, did_you_mean
 from regard.models.bert import Bert, BertConfig
+from regard.models.captioner import Captioner, CaptionerConfig
+from regard.models.convnet import ConvNet, ConvNetConfig
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.recurrent import Recurrent, RecurrentConfig
 from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
+from regard.models.resnet import ResNet, ResNetConfig
 from regard.models.t5 import T5, T5Config
 from regard.models.transformer import Transformer, TransformerConfig
+from regard.models.vit import ViT, ViTConfig
 
 ModelConfig = (
-    TransformerConfig | RecurrentConfig | GPTConfig | LlamaConfig | BertConfig | RecurrentEncoderConfig | T5Config
+    TransformerConfig
+    | RecurrentConfig
+    | GPTConfig
+    | LlamaConfig
+    | BertConfig
+    | RecurrentEncoderConfig
+    | T5Config
+    | ConvNetConfig
+    | ResNetConfig
+    | ViTConfig
+    | CaptionerConfig
 )
 
 # What reads a text and says something of it.
 _READING = ("mask", "classify", "tag", "regress")
 # What the task decides although it has a default, so that an encoder can be built without one.
 _TASKS_OWN = ("head", "n_outputs", "n_features")
+# What image data decides, where there are none yet: colours, ImageNet's classes, and so many patches to an edge.
+_IMAGES = {"n_channels": 3, "n_outputs": 1000}
+_PATCHES = 14
 
 
 @dataclass(frozen=True)
@@ -82,6 +99,22 @@ def _t5(
     return Preset(name, ("denoise", "translate"), T5Config, {**sizes, **widths, **others}, about)
 
 
+def _image(name: str, config: type[ModelConfig], about: str, **sizes: Any) -> Preset:
+    return Preset(name, ("image",), config, sizes, about)
+
+
+def _vit(
+    name: str, n_layers: int, n_heads: int, d_model: int, d_ff: int, patch_size: int, about: str, **others: Any
+) -> Preset:
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": d_ff, "patch_size": patch_size}
+    return _image(name, ViTConfig, about, **sizes, **others)
+
+
+def _captioner(name: str, about: str, **fields: Any) -> Preset:
+    sizes = {"n_decoder_layers": 4, "d_model": 128, "d_ff": 256, "n_heads": 4}
+    return Preset(name, ("caption",), CaptionerConfig, {**sizes, **fields}, about)
+
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -112,6 +145,45 @@ PRESETS: dict[str, Preset] = {
         ),
         _t5("t5-tiny", 4, 128, 256, 4, 32, "minutes on a laptop: text to text", dropout=0.2),
         _t5("t5-small", 6, 512, 2048, 8, 64, "the paper's small model"),
+        _vit("vit-tiny", 6, 4, 128, 256, 4, "minutes on a laptop: images of 28 to 96 pixels"),
+        _vit("vit-small", 8, 6, 192, 768, 4, "an hour on a laptop: images of 28 to 96 pixels"),
+        _vit("vit-base", 12, 12, 768, 3072, 16, "the paper's base model, for 224 pixels"),
+        _image("convnet", ConvNetConfig, "convolutions and pooling", widths=(32, 64, 128)),
+        # The paper's networks for small images, of 6 n + 2 layers, with skips and without.
+        _image("plain-20", ResNetConfig, "20 layers without skips", n_blocks=(3, 3, 3), skip="none"),
+        _image("plain-56", ResNetConfig, "56 layers without skips", n_blocks=(9, 9, 9), skip="none"),
+        _image("resnet-20", ResNetConfig, "20 layers with skips", n_blocks=(3, 3, 3)),
+        _image("resnet-56", ResNetConfig, "56 layers with skips", n_blocks=(9, 9, 9)),
+        _image(
+            "resnet-50",
+            ResNetConfig,
+            "the paper's 50 layers, of bottlenecks, for 224 pixels",
+            n_blocks=(3, 4, 6, 3),
+            width=64,
+            block="bottleneck",
+            stem="large",
+        ),
+        # About as many parameters each, so that what differs is the architecture.
+        _captioner("captioner-vit", "patches, and a Transformer that writes", patch_size=8, n_encoder_layers=4),
+        _captioner(
+            "captioner-resnet",
+            "convolutions, and a Transformer that writes",
+            encoder="resnet",
+            n_blocks=(2, 2),
+            width=64,
+            stem="large",
+        ),
+        _captioner(
+            "captioner-rnn",
+            "convolutions, and a recurrent decoder that writes",
+            encoder="resnet",
+            decoder="recurrent",
+            n_blocks=(2, 2),
+            width=64,
+            stem="large",
+            n_decoder_layers=2,
+            d_state=216,
+        ),
     )
 }
 _MODELS: dict[type[ModelConfig], type[nn.Module]] = {
@@ -122,6 +194,10 @@ _MODELS: dict[type[ModelConfig], type[nn.Module]] = {
     BertConfig: Bert,
     RecurrentEncoderConfig: RecurrentEncoderModel,
     T5Config: T5,
+    ConvNetConfig: ConvNet,
+    ResNetConfig: ResNet,
+    ViTConfig: ViT,
+    CaptionerConfig: Captioner,
 }
 
 
@@ -144,7 +220,7 @@ def check_model(table: ModelTable, *, task: str, origin: str) -> None:
     if task not in preset.tasks:
         fitting = ", ".join(name for name, other in PRESETS.items() if task in other.tasks)
         raise UsageError(f"{preset.name} is no model for the task '{task}'.", f"Choose one of: {fitting}.")
-    model_config(table, origin=origin, **_some_sizes(preset, 1000))
+    model_config(table, origin=origin, **_some_sizes(table, 1000))
 
 
 def default_preset(task: str) -> str:
@@ -159,9 +235,14 @@ def decided_by_data(preset: Preset) -> tuple[str, ...]:
     return tuple(one.name for one in fields(preset.config) if one.default is MISSING or one.name in _TASKS_OWN)
 
 
-def _some_sizes(preset: Preset, size: int) -> dict[str, int]:
-    """The fields that have no default because the data decides them, all given one size."""
-    return {field.name: size for field in fields(preset.config) if field.default is MISSING}
+def _some_sizes(table: ModelTable, vocab_size: int) -> dict[str, int]:
+    """The fields that have no default because the data decides them: of a vocabulary, and of images."""
+    preset = find_preset(table.preset)
+    patch_size = {**preset.fields, **table.fields}.get("patch_size", 16)
+    edge = _PATCHES * patch_size if isinstance(patch_size, int) else _PATCHES  # what is no number is refused elsewhere
+    images = {**_IMAGES, "image_size": max(1, edge)}
+    undecided = (field.name for field in fields(preset.config) if field.default is MISSING)
+    return {name: images.get(name, vocab_size) for name in undecided}
 
 
 def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:
@@ -178,7 +259,7 @@ def positions_of(table: ModelTable) -> int | None:
     """Return the most tokens a model reads at once, special ones counted; None for any, or where there is no preset."""
     if not table.preset:
         return None
-    config = model_config(table, origin="model", **_some_sizes(find_preset(table.preset), 1000))
+    config = model_config(table, origin="model", **_some_sizes(table, 1000))
     with torch.device("meta"):  # shapes are enough, no memory is taken
         model = build_model(config)
     positions: int | None = getattr(model, "max_length", None)
@@ -189,5 +270,5 @@ def count_parameters(preset: Preset, vocab_size: int) -> int:
     """Count what a preset learns with a vocabulary of this size; shapes are enough, no memory is taken."""
     table = ModelTable(preset=preset.name)
     with torch.device("meta"):
-        model = build_model(model_config(table, origin="model", **_some_sizes(preset, vocab_size)))
+        model = build_model(model_config(table, origin="model", **_some_sizes(table, vocab_size)))
     return sum(parameter.numel() for parameter in model.parameters())

@@ -76,23 +76,16 @@ class RecurrentConfig:
 
 
 class Bridge(nn.Module):
-    """From the encoder's final states to the decoder's first ones: both directions are joined, and projected to one.
+    """From what an encoder ends with to the decoder's first states: projected to their width, each tensor by its own."""
 
-    An encoder that reads in one direction has the decoder's width, and hands its states over as they are.
-    """
-
-    def __init__(self, config: RecurrentConfig) -> None:
+    def __init__(self, cell: str, d_final: int, d_state: int, *, n_layers: int) -> None:
         super().__init__()
-        n_tensors = CELLS[config.cell].n_tensors if config.bidirectional else 0
         self.layers = nn.ModuleList(
-            nn.ModuleList(nn.Linear(2 * config.d_state, config.d_state) for _ in range(n_tensors))
-            for _ in range(config.n_layers if config.bidirectional else 0)
+            nn.ModuleList(nn.Linear(d_final, d_state) for _ in range(CELLS[cell].n_tensors)) for _ in range(n_layers)
         )
 
     def forward(self, final: tuple[CellState, ...]) -> tuple[CellState, ...]:
-        """For each layer, (B, D·directions) to (B, D)."""
-        if not len(self.layers):
-            return final
+        """For each layer, (B, d_final) to (B, D)."""
         return tuple(
             tuple(project(tensor) for project, tensor in zip(projections, state, strict=True))
             for projections, state in zip(cast(Sequence[nn.ModuleList], self.layers), final, strict=True)
@@ -102,19 +95,20 @@ class Bridge(nn.Module):
 class Decoder(nn.Module):
     """Recurrent layers, of which the bottom one asks the memory; `forward` while training, `step` while decoding."""
 
-    def __init__(self, config: RecurrentConfig) -> None:
+    def __init__(
+        self, cell: str, d_model: int, d_state: int, *, attention: StateAttention | None, n_layers: int, dropout: float
+    ) -> None:
         super().__init__()
-        self.attention = None if config.attention == "none" else _attention(config)
-        d_context = 0 if self.attention is None else self.attention.d_context
+        self.attention = attention
+        d_context = 0 if attention is None else attention.d_context
         self.layers = nn.ModuleList(
-            make_cell(config.cell, config.d_model if number == 0 else config.d_state + d_context, config.d_state)
-            for number in range(config.n_layers)
+            make_cell(cell, d_model if number == 0 else d_state + d_context, d_state) for number in range(n_layers)
         )
         # The bottom input is [token; context]. Its matrix is kept in two, since the tokens are known all at once.
-        n_rows = len(CELLS[config.cell].gates) * config.d_state
+        n_rows = len(CELLS[cell].gates) * d_state
         self.context_input = nn.Linear(d_context, n_rows, bias=False) if d_context else None
-        self.prediction = nn.Linear(config.d_state + d_context, config.d_model)
-        self.dropout = Dropout(config.dropout)
+        self.prediction = nn.Linear(d_state + d_context, d_model)
+        self.dropout = Dropout(dropout)
 
     def start(self, states: Tensor, first: tuple[CellState, ...], mask: Mask) -> RecurrentState:
         """The encoder's states (B, S, D) and the first ones of each layer, to the state before the first step."""
@@ -174,7 +168,38 @@ class Decoder(nn.Module):
         return replace(state, layers=(after, *state.layers[1:]), context=context)
 
 
-class Recurrent(nn.Module):
+class RecurrentDecoder(nn.Module):
+    """What writes a target, whatever state it starts from: the model without its encoder."""
+
+    target_embedding: InputEmbedding
+    decoder: Decoder
+    output: OutputLayer
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence: any."""
+        return None
+
+    @property
+    def alignment_tap(self) -> str | None:
+        """The tap that shows which part of the memory a target token was read from; None without attention."""
+        return None if self.decoder.attention is None else "decoder.attention.weights"
+
+    def embedded(self, target: Tensor) -> Tensor:
+        """target ids (B, T) to (B, T, D), which the decoder reads."""
+        return _embedded(self.target_embedding, target)
+
+    def read(self, state: RecurrentState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, RecurrentState]:
+        """ids (R, T), of which `counts` (R,) are real, to what the output layer reads (R, D) at each row's last real one."""
+        projected = self.decoder.cells[0].project(self.embedded(ids))
+        for position in range(ids.shape[1]):
+            after = self.decoder.step(projected[:, position], state)
+            # A row that has read all its ids stays where it is.
+            state = after if counts is None else after.where(position < counts, state)
+        return self.decoder.predict(state.layers[-1][0], state.context), state
+
+
+class Recurrent(RecurrentDecoder):
     """Encoder and decoder; `forward` while training, `start` and `step` while decoding."""
 
     def __init__(self, config: RecurrentConfig, *, seed: int = 0) -> None:
@@ -191,22 +216,24 @@ class Recurrent(nn.Module):
             bidirectional=config.bidirectional,
             dropout=config.dropout,
         )
-        self.bridge = Bridge(config)
+        # In one direction, the encoder's states have the decoder's width, and are handed over as they are.
+        self.bridge = (
+            Bridge(config.cell, config.d_memory, config.d_state, n_layers=config.n_layers)
+            if config.bidirectional
+            else nn.Identity()
+        )
         self.target_embedding = _input_embedding(config, target_tokens)
-        self.decoder = Decoder(config)
+        self.decoder = Decoder(
+            config.cell,
+            config.d_model,
+            config.d_state,
+            attention=None if config.attention == "none" else _attention(config),
+            n_layers=config.n_layers,
+            dropout=config.dropout,
+        )
         tied_to = None if config.tied == "none" else target_tokens
         self.output = OutputLayer(config.target_vocab, config.d_model, tied_to=tied_to)
         initialise(self, seed)
-
-    @property
-    def max_length(self) -> int | None:
-        """The longest sequence: any."""
-        return None
-
-    @property
-    def alignment_tap(self) -> str | None:
-        """The tap that shows which source token a target token was read from; None without attention."""
-        return None if self.decoder.attention is None else "decoder.attention.weights"
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """source ids (B, S) of (B,) lengths; target ids (B, T) from the start token; both padded; to logits (B, T, V)."""
@@ -214,7 +241,7 @@ class Recurrent(nn.Module):
 
     def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """What the output layer reads, (B, T, D). Padding stands behind the target, where no real position sees it."""
-        states: Tensor = self.decoder(_embedded(self.target_embedding, target), self.start((source, source_lengths)))
+        states: Tensor = self.decoder(self.embedded(target), self.start((source, source_lengths)))
         return states
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
@@ -230,13 +257,8 @@ class Recurrent(nn.Module):
 
     def step(self, state: RecurrentState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, RecurrentState]:
         """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
-        projected = self.decoder.cells[0].project(_embedded(self.target_embedding, ids))
-        for position in range(ids.shape[1]):
-            after = self.decoder.step(projected[:, position], state)
-            # A row that has read all its ids stays where it is.
-            state = after if counts is None else after.where(position < counts, state)
-        predicted = self.decoder.predict(state.layers[-1][0], state.context)
-        return tap(self, "logits", self.output(predicted)), state
+        predicted, after = self.read(state, ids, counts)
+        return tap(self, "logits", self.output(predicted)), after
 
 
 def _attention(config: RecurrentConfig) -> StateAttention:

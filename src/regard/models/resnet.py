@@ -7,8 +7,9 @@ blocks make 6n + 2 layers; for large ones (section 4.1) four stages, of bottlene
 """
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 import torch
@@ -40,11 +41,10 @@ CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetConfig:
-    """The sizes of a ResNet; the defaults are those of the paper's 20 layers for small images, which may be of any size."""
+class ResNetTrunkConfig:
+    """The sizes of a ResNet without its head; the defaults are those of the paper's 20 layers for small images."""
 
     n_channels: int  # 1 of grey images, 3 of colour
-    n_outputs: int  # classes
     n_blocks: tuple[int, ...] = (3, 3, 3)  # of each stage
     width: int = 16  # of the stem and the first stage's 3 × 3 convolutions; each stage after it has twice as many
     block: str = "basic"  # two 3 × 3 convolutions; or bottleneck: 1 × 1, 3 × 3, and 1 × 1 to four times the width
@@ -61,10 +61,17 @@ class ResNetConfig:
                 raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
         if not self.n_blocks:
             raise ConfigError("model.n_blocks names no stage.", "Give the blocks of each stage: [3, 3, 3].")
-        sizes = {name: getattr(self, name) for name in ("n_channels", "n_outputs", "width")}
+        sizes = {field.name: getattr(self, field.name) for field in fields(self) if field.type is int}
         for name, value in {**sizes, "n_blocks": min(self.n_blocks)}.items():
             if value < 1:
                 raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNetConfig(ResNetTrunkConfig):
+    """The sizes of a ResNet, whose images may be of any size."""
+
+    n_outputs: int  # classes
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class BlockShape:
         return self.n_inputs == self.n_outputs and self.stride == 1
 
 
-def block_shapes(config: ResNetConfig) -> list[list[BlockShape]]:
+def block_shapes(config: ResNetTrunkConfig) -> list[list[BlockShape]]:
     """Return the shapes of all blocks, by stage: the first block of each widens, and of each but the first halves."""
     stages: list[list[BlockShape]] = []
     n_inputs = config.width
@@ -94,6 +101,12 @@ def block_shapes(config: ResNetConfig) -> list[list[BlockShape]]:
         stages.append([first, *others])
         n_inputs = n_outputs
     return stages
+
+
+def map_edge(config: ResNetTrunkConfig, image_size: int) -> int:
+    """Return how many places an edge of the last map has, of an image with so many pixels to its edge."""
+    stride = (4 if config.stem == "large" else 1) * math.prod(stage[0].stride for stage in block_shapes(config))
+    return math.ceil(image_size / stride)
 
 
 class Stem(nn.Module):
@@ -123,21 +136,20 @@ class Stage(nn.Module):
         return x
 
 
-class ResNet(nn.Module):
-    """A convolutional network with skips, or without, which names what an image shows."""
+class ResNetTrunk(nn.Module):
+    """A convolutional network with skips, or without; `draw_weights` gives it its first ones."""
 
-    def __init__(self, config: ResNetConfig, *, seed: int = 0) -> None:
+    def __init__(self, config: ResNetTrunkConfig) -> None:
         super().__init__()
         self.config = config
         self.stem = make_stem(config)
         shapes = block_shapes(config)
         self.stage = nn.ModuleList(Stage(make_block(config, shape) for shape in stage) for stage in shapes)
-        self.head = SequenceHead(shapes[-1][-1].n_outputs, config.n_outputs, dropout=0.0)
-        initialise(self, seed)
+        self.d_features = shapes[-1][-1].n_outputs
 
-    def forward(self, images: Tensor) -> Tensor:
-        """(B, C, H, W) to logits (B, N)."""
-        return tap(self, "logits", self.head(self.features(images).mean(1)))
+    def draw_weights(self, seed: int) -> None:
+        """Draw the first weights."""
+        initialise(self, seed)
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to what was found at each place of the last map (B, H' · W', D), row by row."""
@@ -178,6 +190,21 @@ class ResNet(nn.Module):
             yield
 
 
+class ResNet(ResNetTrunk):
+    """A trunk with a head, which names what an image shows."""
+
+    config: ResNetConfig
+
+    def __init__(self, config: ResNetConfig, *, seed: int = 0) -> None:
+        super().__init__(config)
+        self.head = SequenceHead(self.d_features, config.n_outputs, dropout=0.0)
+        self.draw_weights(seed)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to logits (B, N)."""
+        return tap(self, "logits", self.head(self.features(images).mean(1)))
+
+
 def _check_left_out(names: set[str], known: dict[str, bool]) -> None:
     possible = [name for name, kept in known.items() if kept]
     for name in sorted(names):
@@ -190,7 +217,7 @@ def _check_left_out(names: set[str], known: dict[str, bool]) -> None:
             )
 
 
-def make_stem(config: ResNetConfig) -> Stem:
+def make_stem(config: ResNetTrunkConfig) -> Stem:
     """Its first layer, of which the large one leaves a quarter of the image's edge."""
     layer = partial(ImageConvolution, config.n_channels, config.width, norm=config.norm, activation=config.activation)
     if config.stem == "large":
@@ -198,7 +225,7 @@ def make_stem(config: ResNetConfig) -> Stem:
     return Stem(layer(), nn.Identity())
 
 
-def make_block(config: ResNetConfig, shape: BlockShape) -> nn.Module:
+def make_block(config: ResNetTrunkConfig, shape: BlockShape) -> nn.Module:
     """One of its blocks."""
     layer = partial(ImageConvolution, norm=config.norm)
     inside = config.activation

@@ -6,7 +6,7 @@ What differs from BERT: patches in the place of tokens, the norm before each sub
 and nothing masked.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from torch import Tensor, nn
 
@@ -28,12 +28,11 @@ DEVIATION = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViTConfig:
-    """The sizes of a ViT; the defaults are those of the paper's base model."""
+class ViTTrunkConfig:
+    """The sizes of a ViT without its head; the defaults are those of the paper's base model."""
 
     n_channels: int  # 1 of grey images, 3 of colour
     image_size: int  # pixels of an edge
-    n_outputs: int  # classes
     patch_size: int = 16  # pixels of an edge
     n_layers: int = 12
     n_heads: int = 12
@@ -42,18 +41,24 @@ class ViTConfig:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        sizes = ("n_channels", "image_size", "n_outputs", "patch_size", "n_layers", "n_heads", "d_model", "d_ff")
-        for name in sizes:
-            value = getattr(self, name)
-            if value < 1:
-                raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and value < 1:
+                raise ConfigError(f"model.{field.name} is at least 1, not {value}.", f"Correct model.{field.name}.")
         check_patches(self.image_size, self.patch_size)
 
 
-class ViT(nn.Module):
-    """A Transformer encoder over patches, which names what an image shows."""
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig(ViTTrunkConfig):
+    """The sizes of a ViT."""
 
-    def __init__(self, config: ViTConfig, *, seed: int = 0) -> None:
+    n_outputs: int  # classes
+
+
+class ViTTrunk(nn.Module):
+    """A Transformer encoder over patches; `draw_weights` gives it its first ones."""
+
+    def __init__(self, config: ViTTrunkConfig) -> None:
         super().__init__()
         self.config = config
         self.embedding = PatchEmbedding(
@@ -61,12 +66,10 @@ class ViT(nn.Module):
         )
         self.encoder = nn.ModuleList(make_layer(config) for _ in range(config.n_layers))
         self.encoder_norm = LayerNorm(config.d_model, epsilon=EPSILON)
-        self.head = SequenceHead(config.d_model, config.n_outputs, dropout=0.0)
-        initialise(self, seed, deviation=lambda name: DEVIATION)
 
-    def forward(self, images: Tensor) -> Tensor:
-        """(B, C, H, W) to logits (B, N), from what the class token has heard."""
-        return tap(self, "logits", self.head(self.encode(images)[:, 0]))
+    def draw_weights(self, seed: int) -> None:
+        """Draw the first weights."""
+        initialise(self, seed, deviation=lambda name: DEVIATION)
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to the states of the patches (B, P, D), row by row: what a captioner attends to."""
@@ -81,7 +84,22 @@ class ViT(nn.Module):
         return tap(self, "states", states)
 
 
-def make_layer(config: ViTConfig) -> EncoderLayer:
+class ViT(ViTTrunk):
+    """A trunk with a head, which names what an image shows."""
+
+    config: ViTConfig
+
+    def __init__(self, config: ViTConfig, *, seed: int = 0) -> None:
+        super().__init__(config)
+        self.head = SequenceHead(config.d_model, config.n_outputs, dropout=0.0)
+        self.draw_weights(seed)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) to logits (B, N), from what the class token has heard."""
+        return tap(self, "logits", self.head(self.encode(images)[:, 0]))
+
+
+def make_layer(config: ViTTrunkConfig) -> EncoderLayer:
     """One of its layers."""
     attention = MultiHeadAttention(config.d_model, config.n_heads)
     feed_forward = FeedForward(config.d_model, config.d_ff, activation="gelu", dropout=0.0)

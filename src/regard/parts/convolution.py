@@ -199,3 +199,13 @@ def check_images(images: Tensor, n_channels: int) -> None:
             f"The model reads images of {n_channels} channel{'s' * (n_channels != 1)}, not of {images.shape[1]}.",
             "Convert them (grey has 1, colour 3), or train a model on such images.",
         )
+
+
+def check_image_size(images: Tensor, size: int) -> None:
+    """Refuse images (B, C, H, W) of another size than size × size pixels."""
+    height, width = images.shape[2:]
+    if (height, width) != (size, size):
+        raise DataError(
+            f"The model reads images of {size} × {size} pixels, not of {height} × {width}.",
+            "Scale them to that size, or train a model on such images.",
+        )

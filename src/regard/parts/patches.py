@@ -7,8 +7,8 @@ convolution as wide as its stride.
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, DataError
-from regard.parts.convolution import check_images
+from regard.errors import ConfigError
+from regard.parts.convolution import check_image_size, check_images
 from regard.parts.dropout import Dropout
 from regard.parts.linear import Linear
 from regard.parts.positions import Learned
@@ -49,18 +49,10 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to (B, 1 + P, D), the class token first."""
-        self._check(images)
+        check_images(images, self.n_channels)
+        check_image_size(images, self.image_size)
         patches = tap(self, "patches", self.patches(cut_patches(images, self.patch_size)))  # (B, P, D)
         x = torch.cat([self.class_token.expand(len(images), 1, -1), patches], dim=1)
         x = x + tap(self, "positions", self.positions(torch.arange(x.shape[1], device=x.device)))
         embedded: Tensor = self.dropout(tap(self, "sum", x))
         return embedded
-
-    def _check(self, images: Tensor) -> None:
-        check_images(images, self.n_channels)
-        height, width = images.shape[2:]
-        if (height, width) != (self.image_size, self.image_size):
-            raise DataError(
-                f"The model reads images of {self.image_size} × {self.image_size} pixels, not of {height} × {width}.",
-                "Scale them to that size, or train a model on such images.",
-            )

@@ -1,7 +1,8 @@
 """The mean of several checkpoints' weights, which often translates better than any of them.
 
 Vaswani et al. 2017, "Attention Is All You Need", section 6.1: the last 5 (base) or 20 (big) checkpoints are averaged.
-Weights only: an average cannot be resumed.
+Weights only: an average cannot be resumed. The statistics of batch norms are averaged with them: those of one checkpoint
+would be of other weights, and those of the average itself (Izmailov et al. 2018) need the training data.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.data.corpus import Corpus
 from regard.evaluation import labels as evaluation
 from regard.evaluation.scores import Score
-from regard.tasks.label_table import balanced_weights
+from regard.tasks.class_weights import class_weights, weighed, weight_facts, weight_signature
 from regard.tasks.sequence_task import softmax
 from regard.tasks.sequences import Outputs, SequenceExamples
 from regard.tasks.task import Indices
@@ -46,26 +46,22 @@ class Classify(WholeSequenceTask[Classified]):
         """The cross entropy of the classes; with class weights, each example's times its own."""
         goals = labels.to(outputs.device)
         losses = F.cross_entropy(outputs.float(), goals, label_smoothing=smoothing, reduction="none")
-        if self.class_weights is None:
-            return losses.sum(), len(labels)
-        weights = self.class_weights[labels]
-        return (weights.to(outputs.device) * losses).sum(), float(weights.sum())
+        return weighed(losses, labels, self.class_weights)
 
     @cached_property
     def class_weights(self) -> Tensor | None:
         """How much an example of each class counts, (N,); None where all count the same."""
-        if self.config.training.class_weights == "none":
-            return None
-        return torch.tensor(balanced_weights(self.table.counts), dtype=torch.float32)
+        return class_weights(self.config, self.table.counts)
 
     def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
         """The loss, the accuracy and the macro F1."""
         logits, gold = np.stack(outputs), np.array(examples.corpus.numbers["label"])
         loss, weight = self.loss_of(torch.from_numpy(logits), torch.from_numpy(gold), smoothing=0.0)
-        weights = "" if self.class_weights is None else "|class weights:balanced"
         found = logits.argmax(1)
         return [
-            Score(name="loss", value=float(loss) / weight, signature=f"unit:example{weights}"),
+            Score(
+                name="loss", value=float(loss) / weight, signature=f"unit:example{weight_signature(self.class_weights)}"
+            ),
             evaluation.accuracy(gold, found),
             evaluation.macro_f1(gold, found, self.n_outputs),
         ]
@@ -83,17 +79,16 @@ class Classify(WholeSequenceTask[Classified]):
         return expected, f"{found.label} ({100 * found.probability:.0f} %)"
 
     def label_facts(self) -> list[tuple[str, str]]:
-        facts = self.table.facts("class")
-        if self.class_weights is None:
-            return facts
-        weights = self.class_weights
-        rare, common = (self.table.labels[int(place)] for place in (weights.argmax(), weights.argmin()))
-        spread = f"from {weights.min():.2f} ({common}) to {weights.max():.2f} ({rare})"
-        return [*facts, ("class weights", f"balanced, {spread}")]
+        return [*super().label_facts(), *weight_facts(self.class_weights, self.table.labels)]
 
     def said(self, output: Outputs, *, cut: bool) -> Classified:
-        shares = softmax(output)
-        order = np.argsort(-shares, kind="stable").tolist()
-        probabilities = {self.table.labels[number]: float(shares[number]) for number in order}
-        label = self.table.labels[order[0]]
-        return Classified(label=label, probability=probabilities[label], probabilities=probabilities, cut=cut)
+        return classified(output, self.table.labels, cut=cut)
+
+
+def classified(output: Outputs, labels: Sequence[str], *, cut: bool = False) -> Classified:
+    """What logits (K,) of the classes `labels` say."""
+    shares = softmax(output)
+    order = np.argsort(-shares, kind="stable").tolist()
+    probabilities = {labels[number]: float(shares[number]) for number in order}
+    label = labels[order[0]]
+    return Classified(label=label, probability=probabilities[label], probabilities=probabilities, cut=cut)

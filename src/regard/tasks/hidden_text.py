@@ -38,6 +38,7 @@ class HiddenText(ABC):
 
     name: str
     verb = "predict"
+    example = '"…"'
     counted = "hidden tokens"
     judged_by: tuple[str, ...]
     sample_labels = ("hidden", "was", "guessed")

@@ -11,12 +11,10 @@ from typing import Any
 
 from regard.config import RunConfig
 from regard.data.label_corpora import LabelledData
-from regard.errors import ConfigError, DataError, did_you_mean
+from regard.errors import ConfigError, DataError
 from regard.runs.disk import as_json, write_atomically
 
 FILE = "labels.json"
-WEIGHED = "classify"  # the one task whose classes may be weighed
-CLASS_WEIGHTS = ("none", "balanced")
 N_SHOWN = 8  # labels that a report lists with their counts
 
 
@@ -90,30 +88,22 @@ class LabelTable:
 
     def facts(self, noun: str) -> list[tuple[str, str]]:
         """What a report says of labels; `noun` is what one is called: class, tag."""
-        pairs = sorted(zip(self.counts, self.labels, strict=True), key=lambda pair: -pair[0])
-        total = max(1, sum(self.counts))
-        shown = [f"{label} {count:,} ({100 * count / total:.1f} %)" for count, label in pairs]
-        if len(shown) > N_SHOWN:
-            shown = [*shown[: N_SHOWN - 2], f"{len(shown) - N_SHOWN + 1:,} more", f"and last {shown[-1]}"]
-        constant = f"{100 * pairs[0][0] / total:.1f} %: a constant answer has that accuracy"
-        plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-        return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{pairs[0][1]}, {constant}")]
+        return label_facts(self.labels, self.counts, noun)
 
 
-def check_label_settings(config: RunConfig) -> None:
-    """Refuse class weights that do not exist, or where nothing is weighed by them; and smoothing of numbers."""
-    given = config.training.class_weights
-    if given not in CLASS_WEIGHTS:
-        raise ConfigError(f"training.class_weights cannot be '{given}'.", did_you_mean(given, CLASS_WEIGHTS))
-    if given != "none" and config.task != WEIGHED:
-        raise ConfigError(
-            f"training.class_weights weighs the classes of the task {WEIGHED}; {config.task} has none.", "Leave it out."
-        )
+def label_facts(labels: Sequence[str], counts: Sequence[int], noun: str) -> list[tuple[str, str]]:
+    """What a report says of labels, and how often each is learnt from."""
+    pairs = sorted(zip(counts, labels, strict=True), key=lambda pair: -pair[0])
+    total = max(1, sum(counts))
+    shown = [f"{label} {count:,} ({100 * count / total:.1f} %)" for count, label in pairs]
+    if len(shown) > N_SHOWN:
+        shown = [*shown[: N_SHOWN - 2], f"{len(shown) - N_SHOWN + 1:,} more", f"and last {shown[-1]}"]
+    constant = f"{100 * pairs[0][0] / total:.1f} %: a constant answer has that accuracy"
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{pairs[0][1]}, {constant}")]
+
+
+def refuse_smoothed_numbers(config: RunConfig) -> None:
+    """Refuse to smooth what is no probability."""
     if config.training.label_smoothing and config.task == "regress":
         raise ConfigError("training.label_smoothing is about probabilities, and regress has numbers.", "Set it to 0.")
-
-
-def balanced_weights(counts: Sequence[int]) -> list[float]:
-    """How much an example of each class counts, so that all classes count the same and the mean weight is 1."""
-    occurring = sum(count > 0 for count in counts)
-    return [sum(counts) / (occurring * max(1, count)) for count in counts]

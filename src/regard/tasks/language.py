@@ -37,6 +37,7 @@ class Language:
 
     name = "language"
     verb = "generate"
+    example = '"…"'
     counted = "tokens"
     judged_by: tuple[str, ...] = ("loss", "perplexity", "bits_per_byte")
     sample_labels = ("given", "followed", "written")

@@ -55,6 +55,7 @@ class SequenceTask(ABC):
 
     name: str
     verb = "predict"
+    example = '"…"'
     counted = "texts"
     judged_by: tuple[str, ...]
     sample_labels = ("text", "label", "predicted")
@@ -67,6 +68,8 @@ class SequenceTask(ABC):
         self.tokenizer = tokenizer
         self.config = config
         self.table = table
+        if tokenizer is None:
+            self.unit = "sequences"  # of vectors
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
@@ -247,7 +250,7 @@ class SequenceTask(ABC):
         self, found: LabelledData, train: SequenceExamples, valid: SequenceExamples
     ) -> list[tuple[str, str]]:
         order = train.order(0)
-        unit, piece = (self.unit, "tokens") if self.tokenizer is not None else ("sequences", "vectors")
+        unit, piece = self.unit, "tokens" if self.tokenizer is not None else "vectors"
         lengths = train.sequences.lengths
         facts = [
             ("training", f"{len(train):,} {unit}, {int(lengths.sum(dtype=np.int64)):,} {piece}"),

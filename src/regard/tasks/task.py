@@ -67,6 +67,7 @@ class Task(Protocol):
 
     name: str
     verb: str  # the command that uses a trained run
+    example: str  # what that command may be given
     counted: str  # what the weight of a loss is a number of, and speed is measured in: tokens, texts
     judged_by: tuple[str, ...]  # the scores by which a checkpoint can be the best
     sample_labels: tuple[str, str, str]  # what it calls the three texts of a sample

@@ -33,6 +33,7 @@ class Translate:
 
     name = "translate"
     verb = "translate"
+    example = '"…"'
     counted = "tokens"
     judged_by: tuple[str, ...] = ("loss", "perplexity", "bleu", "chrf")
     sample_labels = ("source", "expected", "output")

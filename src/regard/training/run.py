@@ -21,7 +21,8 @@ from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
-from regard.tasks.label_table import check_label_settings
+from regard.tasks.class_weights import check_class_weights
+from regard.tasks.label_table import refuse_smoothed_numbers
 from regard.tasks.task import Progress
 from regard.training import initial, taking
 from regard.training.events import Event, Noted
@@ -31,6 +32,7 @@ from regard.training.taking import Beginning
 from regard.training.trunk import check_trunk
 
 DECODED = ("bleu", "chrf")  # scores of decoded sentences
+IMAGES = ("image", "caption")  # tasks whose folders and files have hashes of their own kind, known when they are read
 
 
 def train(
@@ -113,10 +115,13 @@ def resume(
         raise UsageError(f"{run} has made {done:,} updates already, more than {steps:,}.", "Give a larger --steps.")
     with locked(run), runtime.denormals_as_zero():
         checkpoints.clean(run)
-        refuse_changed_data(run)
+        begun_with = run.read_task().get("files", {})
+        if config.task not in IMAGES:  # told at once, and also where a change keeps the data from being prepared
+            refuse_changed_data(run, begun_with, {file: content_hash(file) for file in begun_with})
         # A number of threads is part of the last bits of every sum: the run keeps its own.
         machine = runtime.prepare(config.runtime)
         prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
+        refuse_changed_data(run, begun_with, prepared.hashes)
         if model is None:
             model = rebuild(run, config)
         prepared.task.initialise(model)
@@ -151,7 +156,8 @@ def check(config: RunConfig) -> None:
     training = config.training
     check_schedule(training)
     check_trunk(training)
-    check_label_settings(config)
+    check_class_weights(config)
+    refuse_smoothed_numbers(config)
     check_best_by(config)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
@@ -191,11 +197,11 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
     )
 
 
-def refuse_changed_data(run: RunFolder) -> None:
-    """A run goes on with the very data it began with, or not at all."""
-    for file, content in run.read_task().get("files", {}).items():
-        if content_hash(file) != content:
+def refuse_changed_data(run: RunFolder, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """A run goes on with the very data it began with, or not at all: the hashes of its files and folders are the same."""
+    for file, content in before.items():
+        if now.get(file) != content:
             raise DataError(
                 f"{file} has changed since {run} began: its content is no longer what the run was trained on.",
-                "Put the old file back, or train a new run.",
+                f"Put the old {'files' if Path(file).is_dir() else 'file'} back, or train a new run.",
             )

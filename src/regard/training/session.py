@@ -66,6 +66,7 @@ class Session:
             machine=machine,
             seed=config.seed,
             total=self._total_steps(),
+            workers=config.runtime.workers,
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -135,7 +136,8 @@ class Session:
         for update in updates(self.learner, self.standing.place):
             self.standing.validation = None
             self.standing.seconds += update.seconds
-            log.append({"kind": "train", **_record(update)})
+            for record in _records(update):
+                log.append(record)
             yield Updated(update=update, total_steps=self.learner.total)
             reason = self._reason_to_stop(wish.signal)
             validate = reason != SIGNAL and (self._validation_is_due() or bool(reason))
@@ -288,8 +290,11 @@ def _scores(step: int, validation: Validation) -> dict[str, Any]:
     return {"step": step, "loss": validation.loss, **scores}
 
 
-def _record(update: Update) -> dict[str, Any]:
+def _records(update: Update) -> Iterator[dict[str, Any]]:
     """What metrics.jsonl keeps of an update."""
     record = dataclasses.asdict(update)
     record.pop("epoch_ended")
-    return {**record, "per_second": round(update.weight / update.seconds, 1)}
+    norms = record.pop("layer_norms")
+    yield {"kind": "train", **record, "per_second": round(update.weight / update.seconds, 1)}
+    if norms:
+        yield {"kind": "gradients", "step": update.step, "norms": norms}

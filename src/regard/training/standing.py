@@ -48,5 +48,6 @@ def order_settings(config: RunConfig) -> dict[str, int]:
     return {
         "seed": config.seed,
         "training.batch_tokens": training.batch_tokens,
+        "training.batch_images": training.batch_images,
         "training.accumulate": training.accumulate,
     }

@@ -182,7 +182,7 @@ def weights_of(checkpoint: Checkpoint) -> dict[str, Tensor]:
     if not (checkpoint.path / EMA).exists():
         return weights
     average = checkpoints.load_weights(checkpoint, which="ema")
-    first = find_tied(weights)  # the average has each parameter once, under its first name, and no buffers
+    first = find_tied(weights)  # the average has each parameter once, under its first name, and no counts
     return {name: average.get(first.get(name, name), tensor) for name, tensor in weights.items()}
 
 

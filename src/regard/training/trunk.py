@@ -11,8 +11,9 @@ from torch import nn
 from regard.config import TrainingConfig
 from regard.errors import ConfigError
 
-# What lies below all layers: of tokens and of positions. By its first word, of which stack; else of all.
-_BELOW = ("embedding", "relative_bias")
+# What lies below all layers: of tokens, patches, positions, and a first convolution. By its first word, of which stack;
+# else of all in the same network.
+_BELOW = ("embedding", "relative_bias", "stem")
 _STACKS = {"source": "encoder", "encoder": "encoder", "target": "decoder", "decoder": "decoder"}
 
 
@@ -58,24 +59,36 @@ def treat_apart(model: nn.Module, taken: Collection[str], training: TrainingConf
 def layers_above(model: nn.Module) -> dict[str, int]:
     """Count for each parameter the layers between it and the top of its own stack; embeddings lie below all layers.
 
-    What belongs to no stack, such as the norm behind it or a head, has none above it.
+    What belongs to no stack, such as the norm behind it or a head, has none above it. The blocks of a ResNet are layers.
     """
-    stacks: dict[str, int] = {}
+    stacks: dict[str, list[str]] = {}  # the layers of each, from the bottom to the top
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in stacks):
-            stacks[path] = len(module)
+            stacks[path] = [
+                layer for number, member in enumerate(module) for layer in _layers(f"{path}.{number}", member)
+            ]
     return {name: _layers_above(name, stacks) for name, _ in model.named_parameters()}
 
 
-def _layers_above(name: str, stacks: dict[str, int]) -> int:
-    for path, n_layers in stacks.items():
-        if name.startswith(f"{path}."):
-            return n_layers - 1 - int(name.removeprefix(f"{path}.").split(".")[0])
-    part = name.split(".")[0]
-    if not part.endswith(_BELOW):
-        return 0
-    stack = _STACKS.get(part.split("_")[0], "")
-    return max((n_layers for path, n_layers in stacks.items() if path.startswith(stack)), default=0)
+def _layers(path: str, member: nn.Module) -> list[str]:
+    """The paths of the layers in a member of a stack: it is one, unless it is a stage, which only holds a stack itself."""
+    match list(member.named_children()):
+        case [(name, nn.ModuleList() as blocks)]:
+            return [f"{path}.{name}.{number}" for number in range(len(blocks))]
+    return [path]
+
+
+def _layers_above(name: str, stacks: dict[str, list[str]]) -> int:
+    for layers in stacks.values():
+        for n_above, layer in enumerate(reversed(layers)):
+            if name.startswith(f"{layer}."):
+                return n_above
+    words = name.split(".")
+    for place, word in enumerate(words):
+        if word.endswith(_BELOW):
+            above = ".".join([*words[:place], _STACKS.get(word.split("_")[0], "")])
+            return max((len(layers) for path, layers in stacks.items() if path.startswith(above)), default=0)
+    return 0
 
 
 def facts(model: nn.Module, factors: dict[str, float], training: TrainingConfig) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,71 @@
+"""`regard predict` of images: a line each, the file's name first; and `regard evaluate` of such runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def photo(image_run: Path, name: str, number: int = 0) -> str:
+    return str(image_run.parent / "train" / name / f"{number:03}.png")
+
+
+def test_a_line_for_each_image(command: Any, image_run: Path) -> None:
+    files = [photo(image_run, "standing"), photo(image_run, "lying", 3)]
+    outcome = command("predict", image_run, *files)
+    assert (outcome.code, outcome.err) == (0, "")
+    rows = [line.split("\t") for line in outcome.lines]
+    assert [(name, label) for name, label, _ in rows] == [(files[0], "standing"), (files[1], "lying")]
+    assert all(0 < float(share) <= 1 for _, _, share in rows)
+    names = "".join(f"{file}\n" for file in files)
+    assert command("predict", image_run, stdin=names.encode()).out == outcome.out
+
+
+def test_the_likeliest_classes_and_json(command: Any, image_run: Path) -> None:
+    file = photo(image_run, "none")
+    [line] = command("predict", image_run, file, "--top", 3).lines
+    assert len(line.split("\t")) == 7
+    found = json.loads(command("predict", image_run, file, "--json").out)
+    assert (found["image"], found["label"]) == (file, "none")
+    assert set(found["probabilities"]) == {"lying", "none", "standing"}
+
+
+def test_what_is_about_text_is_refused(command: Any, image_run: Path) -> None:
+    for options in (["--data", "x.csv"], ["--second", "a"]):
+        outcome = command("predict", image_run, *(["x.png"] if "--second" in options else []), *options)
+        assert outcome.code == 2
+        assert "is for runs over text" in outcome.error[0]
+    missing = command("predict", image_run, "nowhere.png")
+    assert missing.code == 1
+    assert missing.error == [
+        "error: nowhere.png: the image cannot be opened (No such file or directory).",
+        "Check its name and its permissions.",
+    ]
+
+
+def test_evaluate_shows_the_confusion_and_the_blocks(command: Any, image_run: Path, tmp_path: Path) -> None:
+    data = str(image_run.parent / "train")
+    outcome = command("evaluate", image_run, "--data", data, "--blocks", "--output", tmp_path / "out.tsv")
+    assert outcome.code == 0
+    assert any(line.startswith("accuracy") for line in outcome.lines)
+    assert any("expected \\ predicted" in line for line in outcome.lines)
+    assert any(line.startswith("stage.0.block.1") for line in outcome.lines)
+    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 60
+    found = json.loads(command("evaluate", image_run, "--data", data, "--blocks", "--json").out)
+    assert found["images"] == 60
+    assert {one["name"] for one in found["blocks"]} == {"stage.0.block.0", "stage.0.block.1"}
+
+
+def test_evaluate_refuses_what_is_not_about_images(command: Any, image_run: Path, classify_run: Path) -> None:
+    data = str(image_run.parent / "train")
+    named = command("evaluate", image_run, "--data", data, "--text", "x")
+    assert named.error[0] == f"error: --text names a column, and {image_run} reads images."
+    blocks = command("evaluate", classify_run, "--data", data, "--blocks")
+    assert blocks.error[0] == f"error: --blocks is for residual networks, and {classify_run} is a run of classify."
+
+
+def test_the_commands_that_come_next_name_a_photo(command: Any, image_run: Path, tmp_path: Path) -> None:
+    settings = ["--set", "model.n_blocks=[1]", "--set", "model.width=4", "--steps", "1"]
+    data = str(image_run.parent / "train")
+    outcome = command("train", "image", "--train", data, "--model", "resnet-20", "--run", tmp_path / "r", *settings)
+    assert outcome.code == 0, outcome.err
+    assert f"regard predict {tmp_path / 'r'} photo.jpg" in outcome.out + outcome.err

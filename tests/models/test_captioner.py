@@ -1,0 +1,580 @@
+"""The captioner: what every pair of an encoder of images and a decoder of texts keeps, and what is its own."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.config import DecodingConfig
+from regard.decoding.beam import Beam
+from regard.decoding.beam import search as beam_search
+from regard.decoding.greedy import greedy
+from regard.decoding.search import decode
+from regard.errors import ConfigError, DataError
+from regard.models.captioner import CHOICES, Captioner, CaptionerConfig
+from regard.models.resnet import ResNet, ResNetConfig
+from regard.models.transformer import Transformer, TransformerConfig
+from regard.models.vit import ViT, ViTConfig
+from regard.parts.dropout import seeded
+from regard.parts.taps import listening, recording
+from regard.tasks.token_loss import token_loss
+
+V = 17
+SIZES: dict[str, Any] = {
+    "vocab": V,
+    "n_channels": 3,
+    "image_size": 12,
+    "d_model": 16,
+    "n_heads": 2,
+    "d_ff": 24,
+    "patch_size": 4,
+    "n_encoder_layers": 2,
+    "n_blocks": (1, 2),
+    "width": 4,
+    "stem": "small",
+    "n_decoder_layers": 2,
+    "d_state": 10,
+    "dropout": 0.0,
+}
+TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
+IMAGES = torch.randn(3, 3, 12, 12, generator=torch.Generator().manual_seed(5))
+
+PAIRS: dict[str, dict[str, Any]] = {
+    f"{encoder}, {decoder}": {"encoder": encoder, "decoder": decoder}
+    for encoder in CHOICES["encoder"]
+    for decoder in CHOICES["decoder"]
+}
+RECURRENT: dict[str, Any] = {"decoder": "recurrent"}
+VARIANTS: dict[str, dict[str, Any]] = {
+    **PAIRS,
+    "large stem, additive, lstm": {
+        **RECURRENT,
+        "encoder": "resnet",
+        "stem": "large",
+        "attention": "additive",
+        "cell": "lstm",
+    },
+    "dot, untied": {**RECURRENT, "attention": "dot", "d_state": 16, "tied": "none"},
+    "bottleneck": {**RECURRENT, "encoder": "resnet", "attention": "none", "n_decoder_layers": 1},
+    "one layer, untied": {"n_decoder_layers": 1, "tied": "none"},
+}
+every_pair = pytest.mark.parametrize("choices", PAIRS.values(), ids=PAIRS.keys())
+every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def make(seed: int = 1, **choices: Any) -> Captioner:
+    return Captioner(CaptionerConfig(**{**SIZES, **choices}), seed=seed).eval()
+
+
+def count(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
+    torch.testing.assert_close(first, second, atol=atol, rtol=0)
+
+
+# -- what every pair keeps ----------------------------------------------------------------------------------------------
+
+
+@every_variant
+@torch.no_grad()
+def test_shapes(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    rows, columns = model.grid
+    assert model.encode(IMAGES).shape == (3, rows * columns, 16)
+    assert model.states(IMAGES, TARGET).shape == (3, 5, 16)
+    assert model(IMAGES, TARGET).shape == (3, 5, V)
+    assert model.max_length is None
+
+
+@every_variant
+@torch.no_grad()
+def test_step_by_step_equals_the_whole_forward_pass(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(IMAGES, TARGET)
+    assert float(expected.std()) > 0.01
+    state = model.start(IMAGES)
+    for position in range(5):
+        logits, state = model.step(state, TARGET[:, position : position + 1])
+        assert_close(logits, expected[:, position])
+
+
+@every_variant
+@torch.no_grad()
+def test_prompts_of_different_lengths(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    expected = model(IMAGES, TARGET)
+    rows, counts = torch.arange(3), torch.tensor([3, 1, 2])
+    prompts = torch.where(torch.arange(3) < counts[:, None], TARGET[:, :3], 7)
+    logits, state = model.step(model.start(IMAGES), prompts, counts)
+    assert_close(logits, expected[rows, counts - 1])
+    logits, _ = model.step(state, TARGET[rows, counts][:, None])
+    assert_close(logits, expected[rows, counts])
+
+
+@every_variant
+@torch.no_grad()
+def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    logits = model(IMAGES, TARGET)
+    for position in range(1, 5):
+        changed = TARGET.clone()
+        changed[:, position:] = 2
+        other = model(IMAGES, changed)
+        assert torch.equal(other[:, :position], logits[:, :position])
+        assert not torch.equal(other[:, position], logits[:, position])
+
+
+@every_variant
+@torch.no_grad()
+def test_batched_equals_alone(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    logits = model(IMAGES, TARGET)
+    for row in range(3):
+        assert_close(model(IMAGES[row : row + 1], TARGET[row : row + 1])[0], logits[row])
+
+
+@every_variant
+@torch.no_grad()
+def test_what_is_written_depends_on_the_image(choices: dict[str, Any]) -> None:
+    model, same = make(**choices), TARGET[:1].expand(3, -1)
+    logits = model(IMAGES, same)
+    for one, other in ((0, 1), (1, 2), (2, 0)):
+        assert not torch.allclose(logits[one], logits[other], atol=1e-3)
+
+
+@every_variant
+@torch.no_grad()
+def test_beams_that_part_leave_and_join(choices: dict[str, Any]) -> None:
+    """Two images with two hypotheses each; one leaves, another joins; every row equals its own forward pass."""
+    model = make(**choices)
+
+    def check(state: Any, ids: list[int], hypotheses: list[tuple[int, list[int]]]) -> Any:
+        logits, after = model.step(state, torch.tensor(ids)[:, None])
+        for row, (image, written) in zip(logits, hypotheses, strict=True):
+            assert_close(row, model(IMAGES[image : image + 1], torch.tensor([written]))[0, -1])
+        assert after.memory is state.memory, "kept once an image, and untouched"
+        return after
+
+    state = check(model.start(IMAGES[:2]), [1, 1], [(0, [1]), (1, [1])])
+    state = state.reorder(torch.tensor([0, 0, 1, 1]))
+    state = check(state, [3, 4, 5, 6], [(0, [1, 3]), (0, [1, 4]), (1, [1, 5]), (1, [1, 6])])
+    state = state.reorder(torch.tensor([1, 1, 3, 2]))
+    state = check(state, [7, 8, 9, 10], [(0, [1, 4, 7]), (0, [1, 4, 8]), (1, [1, 6, 9]), (1, [1, 5, 10])])
+    newcomer = check(model.start(IMAGES[2:]), [1], [(2, [1])])
+    state = state.keep(torch.tensor([1])).join(newcomer.reorder(torch.tensor([0, 0])))
+    state = check(state, [11, 12, 13, 14], [(1, [1, 6, 9, 11]), (1, [1, 5, 10, 12]), (2, [1, 13]), (2, [1, 14])])
+    state = state.keep(torch.tensor([1, 0]))
+    check(state, [3, 4, 5, 6], [(2, [1, 13, 3]), (2, [1, 14, 4]), (1, [1, 6, 9, 11, 5]), (1, [1, 5, 10, 12, 6])])
+
+
+@every_variant
+def test_a_step_never_waits_for_a_device(choices: dict[str, Any]) -> None:
+    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
+    model = make(**choices).to("meta")
+    state = model.start(IMAGES.to("meta"))
+    for counts in (None, torch.tensor([3, 1, 2]).to("meta")):
+        logits, state = model.step(state, TARGET[:, :3].to("meta"), counts)
+        assert logits.shape == (3, V)
+
+
+@every_variant
+def test_gradients_are_finite_and_reach_every_parameter(choices: dict[str, Any]) -> None:
+    """So no head is left over from a network that names images."""
+    model = make(**choices).train()
+    F.cross_entropy(model(IMAGES, TARGET).flatten(0, 1), TARGET.roll(-1, 1).flatten()).backward()
+    assert {name.split(".")[0] for name, _ in model.named_parameters()} >= {"image", "text"}
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        if not name.endswith("key.bias"):  # the same for every key of a query: softmax does not feel it
+            assert bool(parameter.grad.any()), name
+
+
+@every_variant
+def test_the_loss_through_states_is_that_of_the_logits(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    goals, real = TARGET.roll(-1, 1), torch.arange(5) < torch.tensor([5, 2, 4])[:, None]
+    found, weight = token_loss(model, (IMAGES, TARGET), goals, real, smoothing=0.1)
+    logits = model(IMAGES, TARGET)[real]
+    assert weight == 11
+    assert_close(found, F.cross_entropy(logits, goals[real], label_smoothing=0.1, reduction="sum"), atol=1e-4)
+
+
+@every_variant
+@torch.no_grad()
+def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any]) -> None:
+    model, other = make(1, **choices), make(2, **choices)
+    expected = model(IMAGES, TARGET)
+    assert not torch.allclose(other(IMAGES, TARGET), expected, atol=1e-3)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(IMAGES, TARGET), expected)
+
+
+# -- search -------------------------------------------------------------------------------------------------------------
+
+LIMITS = torch.tensor([8, 8, 8])
+ENDS: dict[str, Any] = {"prompt": 1, "end_id": 2, "limits": LIMITS}
+
+
+@every_pair
+@torch.no_grad()
+def test_greedy_search_and_a_beam_of_one_write_the_likeliest_token_again_and_again(choices: dict[str, Any]) -> None:
+    model = make(3, **choices)
+    expected = []
+    for image in IMAGES:
+        written = [1]
+        while len(written) < 9 and written[-1] != 2:
+            written.append(int(model(image[None], torch.tensor([written]))[0, -1].argmax()))
+        expected.append(tuple(token for token in written[1:] if token != 2))
+    assert [one.best.ids for one in greedy(model, model.start(IMAGES), **ENDS)] == expected
+    assert [one.best.ids for one in beam_search(model, model.start(IMAGES), Beam(width=1), **ENDS)] == expected
+
+
+@every_pair
+@torch.no_grad()
+def test_a_beam_has_the_probabilities_of_the_whole_forward_pass(choices: dict[str, Any]) -> None:
+    model = make(3, **choices)
+    for image, one in zip(IMAGES, beam_search(model, model.start(IMAGES), Beam(width=4), **ENDS), strict=True):
+        written = [*one.best.ids, 2] if one.best.finished else list(one.best.ids)
+        logits = model(image[None], torch.tensor([[1, *written[:-1]]]))
+        expected = logits[0].log_softmax(-1)[torch.arange(len(written)), torch.tensor(written)]
+        assert_close(torch.tensor(one.best.log_probs), expected, atol=1e-4)
+
+
+@every_pair
+@torch.no_grad()
+def test_captions_are_drawn_by_a_seed(choices: dict[str, Any]) -> None:
+    model = make(3, **choices)
+
+    def drawn(seed: int) -> list[tuple[int, ...]]:
+        config = DecodingConfig(sample=True, temperature=1.0)
+        return [one.best.ids for one in decode(model, model.start(IMAGES), config, seed=seed, **ENDS)]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+# -- dropout, learning, first weights -----------------------------------------------------------------------------------
+
+
+@every_pair
+def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation(choices: dict[str, Any]) -> None:
+    model = make(dropout=0.3, **choices)
+
+    def heard(seed: int) -> tuple[Tensor, Tensor]:
+        with seeded(seed), recording(model, ["memory", "logits"]) as record:
+            model(IMAGES, TARGET)
+        return record["memory"], record["logits"]
+
+    for one, other in zip(heard(1), heard(2), strict=True):
+        assert torch.equal(one, other)
+    model.train()
+    for one, other in zip(heard(1), heard(1), strict=True):
+        assert torch.equal(one, other)
+    (memory, logits), (other_memory, other_logits) = heard(1), heard(2)
+    assert torch.equal(memory, other_memory) == (choices["encoder"] == "resnet")  # which has no dropout
+    assert not torch.allclose(logits, other_logits, atol=1e-2)
+
+
+@every_pair
+def test_four_captions_are_learnt_by_heart(choices: dict[str, Any]) -> None:
+    sizes = {"d_model": 32, "d_state": 32, "d_ff": 64, "width": 8}
+    model = make(**{**sizes, **choices}).train()
+    images = torch.randn(4, 3, 12, 12, generator=torch.Generator().manual_seed(6))
+    captions = torch.tensor([[4, 5, 6, 7, 2], [4, 5, 9, 2, 0], [8, 2, 0, 0, 0], [16, 15, 14, 13, 2]])
+    target = F.pad(captions[:, :-1], (1, 0), value=1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(40):
+        loss, weight = token_loss(model, (images, target), captions, captions > 0, smoothing=0.0)
+        optimizer.zero_grad()
+        (loss / weight).backward()
+        optimizer.step()
+    assert float(loss.detach()) / weight < 0.05
+    model.eval()
+    with torch.no_grad():
+        found = greedy(model, model.start(images), prompt=1, end_id=2, limits=torch.tensor([6] * 4))
+    assert [one.best.ids for one in found] == [(4, 5, 6, 7), (4, 5, 9), (8,), (16, 15, 14, 13)]
+
+
+@every_pair
+def test_the_seed_alone_decides_the_first_weights(choices: dict[str, Any]) -> None:
+    torch.manual_seed(1)
+    first = make(5, **choices).state_dict()
+    torch.manual_seed(2)
+    again, other = make(5, **choices).state_dict(), make(6, **choices).state_dict()
+    for name, weight in first.items():
+        assert torch.equal(weight, again[name])
+        assert torch.equal(weight, other[name]) == (weight.dim() == 1)
+
+
+# -- what is its own ----------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_the_transformers_decoder_is_that_of_translation() -> None:
+    model = make()
+    sizes = {"n_decoder_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 24, "norm_order": "pre", "tied": "target"}
+    theirs = Transformer(TransformerConfig(source_vocab=9, target_vocab=V, **sizes)).eval()
+    missing, unexpected = theirs.load_state_dict(model.text.state_dict(), strict=False)
+    assert not unexpected
+    assert all(name.startswith(("source_embedding", "encoder")) for name in missing)
+    assert torch.equal(theirs.decode(model.encode(IMAGES), TARGET), model.states(IMAGES, TARGET))
+
+
+@pytest.mark.parametrize("encoder", CHOICES["encoder"])
+@torch.no_grad()
+def test_the_image_is_read_by_the_networks_that_name_images(encoder: str) -> None:
+    model = make(encoder=encoder)
+    classifier: Any
+    if encoder == "vit":
+        sizes = {name: SIZES[name] for name in ("n_channels", "image_size", "patch_size", "n_heads", "d_model", "d_ff")}
+        classifier = ViT(ViTConfig(n_outputs=5, n_layers=2, dropout=0.0, **sizes), seed=1).eval()
+    else:
+        classifier = ResNet(ResNetConfig(n_channels=3, n_outputs=5, n_blocks=(1, 2), width=4), seed=1).eval()
+    weights = classifier.state_dict()
+    assert {*model.image.state_dict(), "head.output.weight", "head.output.bias"} == set(weights)
+    for name, weight in model.image.state_dict().items():
+        assert torch.equal(weight, weights[name]), "drawn alike, by one seed"
+    assert torch.equal(model.encode(IMAGES), model.projection(classifier.features(IMAGES)))
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@torch.no_grad()
+def test_a_recurrent_decoder_begins_with_the_mean_of_the_memory(cell: str) -> None:
+    model: Any = make(**RECURRENT, cell=cell)
+    mean, state = model.encode(IMAGES).mean(1), model.start(IMAGES)
+    assert len(state.layers) == 2
+    for layer, first in enumerate(state.layers):
+        assert len(first) == (2 if cell == "lstm" else 1)
+        for number, tensor in enumerate(first):
+            project = model.text.bridge.layers[layer][number]
+            assert_close(tensor, mean @ project.weight.T + project.bias)
+
+
+@torch.no_grad()
+def test_without_attention_the_mean_is_all_that_is_seen() -> None:
+    model, other = make(**RECURRENT, attention="none"), make(**RECURRENT)
+
+    def turned(name: str, memory: Tensor) -> Tensor:
+        return 2 * memory.mean(1, keepdim=True) - memory  # of the same mean
+
+    for one, is_equal in ((model, True), (other, False)):
+        logits = one(IMAGES, TARGET)
+        with listening(one, "memory", turned):
+            assert torch.allclose(one(IMAGES, TARGET), logits, atol=1e-5) == is_equal
+    assert model.start(IMAGES).memory is None
+    assert model.alignment_tap is None
+
+
+@pytest.mark.parametrize(
+    ("choices", "edge"),
+    [
+        ({"patch_size": 4}, 3),
+        ({"patch_size": 12}, 1),
+        ({"image_size": 96, "patch_size": 8}, 12),
+        ({"encoder": "resnet"}, 6),
+        ({"encoder": "resnet", "n_blocks": (1,)}, 12),
+        ({"encoder": "resnet", "n_blocks": (1, 1, 1), "image_size": 13}, 4),
+        ({"encoder": "resnet", "n_blocks": (1, 1, 1), "image_size": 13, "stem": "large"}, 1),
+        ({"encoder": "resnet", "n_blocks": (1, 1), "image_size": 33, "stem": "large"}, 5),
+        ({"encoder": "resnet", "n_blocks": (2, 2), "image_size": 96, "stem": "large"}, 12),
+    ],
+    ids=str,
+)
+def test_the_grid_is_that_of_the_places(choices: dict[str, Any], edge: int) -> None:
+    with torch.device("meta"):
+        model = make(**choices)
+        size = model.config.image_size
+        assert model.grid == (edge, edge)
+        assert model.encode(torch.empty(1, 3, size, size)).shape == (1, edge * edge, 16)
+
+
+@pytest.mark.parametrize("encoder", CHOICES["encoder"])
+@torch.no_grad()
+def test_places_come_row_by_row(encoder: str) -> None:
+    """A change in one corner is felt there most."""
+    model = make(encoder=encoder, n_encoder_layers=1, n_blocks=(1, 1))
+    rows, columns = model.grid
+    changed = IMAGES.clone()
+    changed[:, :, :4, 8:] += 1  # above, at the right
+    felt = (model.encode(changed) - model.encode(IMAGES)).norm(dim=-1).mean(0).view(rows, columns)
+    assert int(felt[0].argmax()) >= columns // 2
+    assert float(felt[0, -1]) > 3 * float(felt[-1, 0])
+
+
+def test_the_parameters_can_be_counted_by_hand() -> None:
+    d, f, v, s = 16, 24, V, 10
+    attention, feed_forward, norm = 4 * (d * d + d), d * f + f + f * d + d, 2 * d
+    patches = (3 * 4 * 4 * d + d) + d + (1 + 9) * d  # a linear layer, the class token, the positions
+    vit = patches + 2 * (attention + feed_forward + 2 * norm) + norm
+    # The stem, a block of 4 channels, one from 4 to 8 with a shortcut, one of 8; each convolution with its norm.
+    stages = 2 * (4 * 4 * 9 + 8) + (4 * 8 * 9 + 16) + (4 * 8 + 16) + 3 * (8 * 8 * 9 + 16)
+    resnet = (3 * 4 * 9 + 8) + stages + (8 * d + d) + norm
+    transformer = v * d + 2 * (2 * attention + feed_forward + 3 * norm) + norm
+
+    def gru(d_input: int) -> int:
+        return 3 * s * (d_input + s + 1) + s
+
+    bridge = 2 * (d * s + s)
+    recurrent = v * d + bridge + d * s + gru(d) + d * 3 * s + gru(s + d) + ((s + d) * d + d)
+    for encoder, n_image in (("vit", vit), ("resnet", resnet)):
+        for decoder, n_text in (("transformer", transformer), ("recurrent", recurrent)):
+            model = make(encoder=encoder, decoder=decoder)
+            assert count(model) == n_image + n_text
+            assert count(make(encoder=encoder, decoder=decoder, tied="none")) == n_image + n_text + v * d
+
+
+# -- names --------------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_taps_are_named_by_their_place() -> None:
+    attention = {f"self_attention.{name}" for name in ("query", "key", "value", "scores", "weights", "heads", "output")}
+    own = {
+        "self_attention_residual.output",
+        "feed_forward.hidden",
+        "feed_forward.output",
+        "feed_forward_residual.output",
+    }
+    cross = {name.replace("self_", "cross_") for name in (*attention, "self_attention_residual.output")}
+    vit = {f"image.encoder.{number}.{name}" for number in range(2) for name in attention | own}
+    vit |= {"image.embedding.patches", "image.embedding.positions", "image.embedding.sum", "image.states"}
+    blocks = ("image.stage.0.block.0", "image.stage.1.block.0", "image.stage.1.block.1")
+    inside = ("residual", "output", "layers.0.features", "layers.1.features")
+    resnet = {f"{block}.{name}" for block in blocks for name in inside}
+    resnet |= {"image.stem.layer.features", "image.stem.output", "image.stage.1.block.0.shortcut.features"}
+    resnet |= {"image.states"}
+    embedding = {"text.target_embedding.tokens", "text.target_embedding.sum"}
+    transformer = {f"text.decoder.{number}.{name}" for number in range(2) for name in attention | own | cross}
+    transformer |= {"text.target_embedding.positions"}
+    gates = ("reset_gate", "update_gate", "candidate", "state", "states")
+    recurrent = {f"text.decoder.layers.{number}.{gate}" for number in range(2) for gate in gates}
+    recurrent |= {f"text.decoder.attention.{name}" for name in ("scores", "weights", "context")}
+    recurrent |= {"text.decoder.output"}
+    for encoder, image in (("vit", vit), ("resnet", resnet)):
+        for decoder, text in (("transformer", transformer), ("recurrent", recurrent)):
+            model = make(encoder=encoder, decoder=decoder)
+            with recording(model) as whole:
+                logits = model(IMAGES, TARGET)
+            assert set(whole) == image | embedding | text | {"memory", "logits"}
+            assert torch.equal(whole["logits"], logits)
+            with recording(model) as stepped:
+                model.step(model.start(IMAGES), TARGET)
+            # What a layer hands on for whole sequences is not there while decoding.
+            assert set(whole) - set(stepped) <= {f"text.decoder.layers.{number}.states" for number in range(2)}
+            assert set(stepped) <= set(whole)
+
+
+@pytest.mark.parametrize("encoder", CHOICES["encoder"])
+@torch.no_grad()
+def test_the_tap_that_shows_where_a_word_was_read(encoder: str) -> None:
+    model = make(encoder=encoder, n_decoder_layers=3)
+    assert model.alignment_tap == "text.decoder.1.cross_attention.weights"
+    rows, columns = model.grid
+    with recording(model, model.alignment_tap) as record:
+        model(IMAGES, TARGET)
+    weights = record[model.alignment_tap]
+    assert weights.shape == (3, 2, 5, rows * columns)
+    assert_close(weights.sum(-1), torch.ones(3, 2, 5))
+    model = make(encoder=encoder, **RECURRENT)
+    assert model.alignment_tap == "text.decoder.attention.weights"
+    with recording(model, model.alignment_tap) as record:
+        model(IMAGES, TARGET)
+    calls = record.calls(model.alignment_tap)
+    assert [tuple(one.shape) for one in calls] == [(3, 1, 1, rows * columns)] * 5
+    assert_close(torch.cat(calls, dim=2).sum(-1), torch.ones(3, 1, 5))
+
+
+@every_pair
+def test_attention_can_be_turned_away(choices: dict[str, Any]) -> None:
+    model = make(**choices)
+    before = model(IMAGES, TARGET)
+    assert model.alignment_tap is not None
+
+    def to_the_first(name: str, weights: Tensor) -> Tensor:
+        return F.one_hot(torch.zeros(weights.shape[:-1], dtype=torch.long), weights.shape[-1]).to(weights.dtype)
+
+    with listening(model, model.alignment_tap, to_the_first):
+        assert not torch.allclose(model(IMAGES, TARGET), before, atol=1e-3)
+    assert torch.equal(model(IMAGES, TARGET), before)
+
+
+def test_one_matrix_for_target_and_output() -> None:
+    for decoder in CHOICES["decoder"]:
+        model = make(decoder=decoder)
+        assert model.output.weight is model.text.target_embedding.tokens.weight
+        untied = make(decoder=decoder, tied="none")
+        assert untied.output.weight is not untied.text.target_embedding.tokens.weight
+
+
+# -- complaints ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ({"encoder": "resnt"}, "model.encoder cannot be 'resnt'.\nDid you mean resnet?"),
+        ({"decoder": "recurent"}, "model.decoder cannot be 'recurent'.\nDid you mean recurrent?"),
+        ({"stem": "larg"}, "model.stem cannot be 'larg'.\nDid you mean large?"),
+        ({"cell": "lstn"}, "model.cell cannot be 'lstn'.\nDid you mean lstm?"),
+        ({"attention": "aditive"}, "model.attention cannot be 'aditive'.\nDid you mean additive?"),
+        ({"tied": "all"}, "model.tied cannot be 'all'.\nThere is: none, target."),
+        (
+            {"image_size": 28, "patch_size": 8},
+            "Images of 28 × 28 pixels cannot be cut into patches of 8 × 8.\n"
+            "Choose model.patch_size among 1, 2, 4, 7, 14, 28, or scale the images.",
+        ),
+        (
+            {"encoder": "resnet", "n_blocks": ()},
+            "model.n_blocks names no stage.\nGive the blocks of each stage: [3, 3, 3].",
+        ),
+        ({"encoder": "resnet", "n_blocks": (2, 0)}, "model.n_blocks is at least 1, not 0.\nCorrect model.n_blocks."),
+        (
+            {**RECURRENT, "attention": "dot"},
+            "model.attention = dot needs model.d_state and model.d_model of one width, not 10 and 16.\n"
+            "Make them equal, or use model.attention = bilinear or additive.",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
+)
+def test_a_config_that_cannot_be(choices: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        CaptionerConfig(**{**SIZES, **choices})
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("name", sorted(name for name, value in SIZES.items() if type(value) is int))
+def test_sizes_are_checked(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        CaptionerConfig(**{**SIZES, name: 0})
+    assert str(caught.value) == f"model.{name} is at least 1, not 0.\nCorrect model.{name}."
+
+
+def test_what_is_not_chosen_has_no_effect() -> None:
+    CaptionerConfig(**{**SIZES, "encoder": "resnet", "patch_size": 5})
+    CaptionerConfig(**{**SIZES, "n_blocks": ()})
+    CaptionerConfig(**{**SIZES, "attention": "dot"})
+
+
+def test_heads_share_the_width_among_them() -> None:
+    with pytest.raises(ConfigError, match="A width of 16 cannot be divided among 5 heads"):
+        make(encoder="resnet", n_heads=5)
+
+
+def test_a_dropout_that_cannot_be() -> None:
+    with pytest.raises(ConfigError, match=r"A dropout rate lies from 0 to below 1, not at 1\.0"):
+        make(dropout=1.0)
+
+
+@pytest.mark.parametrize("encoder", CHOICES["encoder"])
+def test_other_images_are_refused(encoder: str) -> None:
+    model = make(encoder=encoder)
+    with pytest.raises(DataError, match="The model reads images of 12 × 12 pixels, not of 16 × 12"):
+        model.encode(torch.zeros(1, 3, 16, 12))
+    with pytest.raises(DataError, match="The model reads images of 3 channels, not of 1"):
+        model.encode(torch.zeros(1, 1, 12, 12))
+    with pytest.raises(DataError, match=r"not in the shape \(3, 12, 12\)"):
+        model.start(IMAGES[0])
