@@ -69,3 +69,32 @@ def test_the_commands_that_come_next_name_a_photo(command: Any, image_run: Path,
     outcome = command("train", "image", "--train", data, "--model", "resnet-20", "--run", tmp_path / "r", *settings)
     assert outcome.code == 0, outcome.err
     assert f"regard predict {tmp_path / 'r'} photo.jpg" in outcome.out + outcome.err
+
+
+def test_a_caption_for_each_image_and_a_picture_of_one(command: Any, caption_run: Path, tmp_path: Path) -> None:
+    files = [str(caption_run.parent / "images" / f"{name}-000.png") for name in ("lying", "standing")]
+    outcome = command("predict", caption_run, *files)
+    assert outcome.code == 0
+    rows = [line.split("\t") for line in outcome.lines]
+    assert [name for name, _ in rows] == files
+    assert [text.split()[-1] for _, text in rows] == ["lie", "stand"]
+    found = json.loads(command("predict", caption_run, files[0], "--json").out)
+    assert (found["image"], found["caption"]) == tuple(rows[0])
+    drawn = command("predict", caption_run, files[0], "--picture", tmp_path / "x.png")
+    assert drawn.out == "\t".join(rows[0]) + "\n"
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    two = command("predict", caption_run, *files, "--picture", tmp_path / "x.png")
+    assert two.error == ["error: --picture is of one image, and 2 are named.", "Name one image."]
+
+
+def test_a_picture_is_for_captions(command: Any, image_run: Path, tmp_path: Path) -> None:
+    outcome = command("predict", image_run, photo(image_run, "none"), "--picture", tmp_path / "x.png")
+    assert outcome.error[0] == f"error: --picture is for runs of caption, and {image_run} is one of image."
+
+
+def test_evaluate_scores_captions(command: Any, caption_run: Path, tmp_path: Path) -> None:
+    table = str(caption_run.parent / "images" / "captions.tsv")
+    outcome = command("evaluate", caption_run, "--data", table, "--beam", 2, "--output", tmp_path / "out.txt")
+    assert outcome.code == 0, outcome.err
+    assert any(line.startswith("BLEU") and "nrefs:2" in line for line in outcome.lines)
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 60

@@ -10,7 +10,7 @@ from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, explained
 from regard.cli.outputs import refuse_output, write_output
 from regard.cli.predict_images import TASKS as IMAGE_TASKS
-from regard.cli.predict_images import check_image_options, predict_images
+from regard.cli.predict_images import check_image_options, check_picture, draw_looking, predict_images
 from regard.cli.prediction_view import as_json, as_lines
 from regard.cli.terminal import Waiting, note, print_lines
 from regard.cli.translate import chunks, listed
@@ -44,6 +44,9 @@ def predict(
         Parameter(metavar="N", help="the N likeliest classes, or guesses for each blank, with probabilities"),
     ] = None,
     output: Annotated[str, Parameter(metavar="FILE", help="write there instead of to standard output")] = "",
+    picture: Annotated[
+        str, Parameter(metavar="FILE", help="of one image, draw where the model looked while it wrote each word")
+    ] = "",
     json: JsonFlag = False,
 ) -> None:
     """Say what texts and images are: their class with its probability, a tag for each word, a number; or fill in blanks.
@@ -66,6 +69,8 @@ def predict(
     if not images:
         tell_files(inputs, data=True)
     check_task(loaded, data=data, second=second, top=top)
+    if picture:
+        check_picture(loaded, inputs)
     done: list[str] = []
     sink = done.extend if output else print_lines
     with Waiting(
@@ -84,6 +89,8 @@ def predict(
             sink(lines)
     if output:
         write_output(output, done)
+    if picture:
+        draw_looking(loaded, inputs[0], picture)
 
 
 def predict_lines(

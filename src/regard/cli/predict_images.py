@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from regard.cli.prediction_view import as_json, as_lines
-from regard.cli.terminal import Waiting
+from regard.cli.terminal import Waiting, tell
 from regard.cli.translate import chunks
 from regard.errors import UsageError
 
@@ -42,3 +42,28 @@ def check_image_options(loaded: "Run", *, data: str, second: str) -> None:
                 f"{option} is for runs over text, and {loaded.reference} reads images.",
                 f"Name the images: regard predict {loaded.reference} photo.jpg",
             )
+
+
+def check_picture(loaded: "Run", files: Sequence[str]) -> None:
+    """Refuse a picture of anything but one caption."""
+    if loaded.config.task != "caption":
+        raise UsageError(
+            f"--picture is for runs of caption, and {loaded.reference} is one of {loaded.config.task}.", "Leave it out."
+        )
+    if len(files) != 1:
+        raise UsageError(f"--picture is of one image, and {len(files):,} are named.", "Name one image.")
+
+
+def draw_looking(loaded: "Run", file: str, picture: str) -> None:
+    """Draw where a captioner looked in an image while it wrote the best caption."""
+    from regard.inspection.looking import looking_picture
+    from regard.inspection.render import save
+    from regard.tasks.image import decode
+
+    [found] = loaded.predict([file])
+    looking = loaded.task.look(loaded.model, file, found.candidates[0].ids)  # type: ignore[union-attr]
+    if not looking.words:
+        raise UsageError(f"The caption of {file} has no words.", "Train the run longer.")
+    pixels = decode(file, loaded.task.table)
+    save(looking_picture(pixels, looking.words, looking.weights, title=found.text), picture)  # type: ignore[union-attr]
+    tell(picture)
