@@ -110,6 +110,57 @@ def test_vectors_have_no_vocabulary(command: Any) -> None:
     assert outcome.lines[0] == "model       bert-tiny for regress, vectors of 5 numbers"
 
 
+def test_a_model_of_images(command: Any) -> None:
+    outcome = command("plan", "resnet-50", "--devices", "A100", "--precision", "fp32", "--images", 256)
+    assert outcome.code == 0
+    assert outcome.lines == [
+        "model       resnet-50 for image, 1,000 classes",
+        "parameters  25,557,032: stem 9,536, stage 23,498,496, head 2,049,000",
+        "a step      256 images of 224 × 224 pixels",
+        "arithmetic  6.22e12 FLOPs a step, 6.22e16 in 10,000 steps",
+        "devices     A100, 19.5 TFLOP/s in fp32 (NVIDIA's data sheet)",
+        "time        2 h 32 min, 0.91 s a step, at 35% of the peak",
+        "",
+        "memory                share",
+        "weights       102 MB     0%",
+        "gradients     102 MB     0%",
+        "optimizer     204 MB     1%",
+        "activations  22.0 GB    98%",
+        "total        22.4 GB   100%",
+    ]
+
+
+def test_a_model_that_describes_images(command: Any) -> None:
+    options = ("--images", 2, "--image-size", 16, "--length", 9, "--vocab-size", 50, "--devices", "P100")
+    outcome = command("plan", "captioner-vit", *options)
+    facts = {line[:12].strip(): line[12:] for line in outcome.lines[:6]}
+    assert facts["model"] == "captioner-vit for caption, vocabulary of 50 tokens"
+    assert facts["a step"] == "2 images of 16 × 16 pixels, each with 5 captions of 9 tokens"
+    found = json.loads(command("plan", "captioner-vit", *options, "--json").out)
+    assert (found["images"], found["image_size"], found["captions"], found["length"]) == (2, 16, 5, 9)
+    assert (found["tokens"], found["vocab_size"]) == ([90], 50)
+
+
+def test_classes_of_ones_own(command: Any) -> None:
+    sets = ("--set", "model.n_outputs=10", "--set", "model.n_channels=1")
+    found = json.loads(command("plan", "convnet", *sets, "--images", 2, "--devices", "P100", "--json").out)
+    assert (found["config"]["n_outputs"], found["config"]["n_channels"]) == (10, 1)
+    assert (found["images"], found["image_size"], found["tokens"], found["vocab_size"]) == (2, 32, [], 0)
+    assert "captions" not in found and "length" not in found
+
+
+def test_a_real_step_on_images_can_be_measured(command: Any) -> None:
+    options = ("vit-tiny", "--set", "model.n_layers=1", "--images", 3, "--image-size", 8, "--measure")
+    outcome = command("plan", *options)
+    assert outcome.code == 0
+    assert outcome.lines[-3].startswith("measured   here, the gradients of ")
+    assert " of 8 × 8 pixels took " in outcome.lines[-3]
+    measured = json.loads(command("plan", *options, "--json").out)["measured"]
+    assert 1 <= measured["images"] <= 3
+    assert measured["image_size"] == 8
+    assert "sequences" not in measured
+
+
 def test_a_real_step_can_be_measured(command: Any) -> None:
     outcome = command("plan", "gpt-nano", "--vocab-size", 65, "--tokens", 128, "--measure")
     assert outcome.code == 0
@@ -178,6 +229,19 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
             "--paper takes the paper's own setting, --steps another one.",
             "Leave one of the two out; --length and --utilisation may be given with --paper.",
         ),
+        (
+            ("transformer-base", "--paper", "--images", "5"),
+            "--paper takes the paper's own setting, --images another one.",
+            "Leave one of the two out; --length and --utilisation may be given with --paper.",
+        ),
+        (("gpt2", "--images", "5"), "gpt2 reads text, not images.", "Give the number of tokens in a step."),
+        (("gpt2", "--image-size", "32"), "gpt2 reads text, not images.", "Leave the size of images out."),
+        (
+            ("vit-tiny", "--tokens", "5"),
+            "A step of vit-tiny is so many images, not so many tokens.",
+            "Give the number of images.",
+        ),
+        (("vit-tiny", "--length", "5"), "vit-tiny reads and writes no tokens.", "Leave the length out."),
         (
             ("gpt2", "--paper"),
             "The paper did not train gpt2.",

@@ -6,12 +6,16 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard import runtime
-from regard.config import ModelTable
+from regard.config import ModelTable, default_config
+from regard.data.image_files import ImageShape
 from regard.models.presets import ModelConfig, build_model, model_config
 from regard.parts.dropout import seeded
+from regard.tasks.caption import Caption
+from regard.tasks.caption_examples import CaptionBatch
+from regard.tasks.image_table import ImageTable
 from regard.tasks.pairs import PairBatch
 from regard.tasks.translate import Translate
-from regard.training.cost import Kept, Load, kept_bytes, made_up_loss, shapes, training_flops
+from regard.training.cost import AnyLoad, ImageLoad, Kept, Load, kept_bytes, made_up_loss, shapes, training_flops
 from regard.training.paper import RUNS, TOKENS, VOCAB_SIZE
 
 CPU = torch.device("cpu")
@@ -21,6 +25,13 @@ def config_of(preset: str, vocab_size: int = 50, **fields: Any) -> ModelConfig:
     pairs = preset.startswith(("transformer", "rnn", "birnn-", "t5"))
     names = ("source_vocab", "target_vocab") if pairs else ("vocab",)
     return model_config(ModelTable(preset=preset, fields=fields), origin="test", **dict.fromkeys(names, vocab_size))
+
+
+def image_config(preset: str, **sizes: Any) -> ModelConfig:
+    """Of ten classes, or a vocabulary of fifty, and colour images."""
+    outputs = {"vocab": 50} if preset.startswith("captioner") else {"n_outputs": 10}
+    chosen = {"n_channels": 3, **outputs, **sizes}
+    return model_config(ModelTable(preset=preset, fields=chosen), origin="test")
 
 
 def transformer_flops(config: Any, n: float, s: int, t: int) -> float:
@@ -119,27 +130,116 @@ def test_masked_words_are_guessed_only_where_they_are_hidden() -> None:
     assert many - few == 3 * 2 * 15 * 1000 * 128  # 15 % of a hundred
 
 
+# -- arithmetic of images -----------------------------------------------------------------------------------------------
+
+
+def convolution_flops(n_inputs: int, size: int, n_outputs: int, edge: int) -> int:
+    """The products of a convolution over an image, forwards; `edge` is that of what it hands on."""
+    return 2 * n_inputs * size**2 * n_outputs * edge**2
+
+
+def test_a_convnet_costs_what_its_formula_says() -> None:
+    first = convolution_flops(3, 3, 32, 28)
+    others = convolution_flops(32, 3, 64, 14) + convolution_flops(64, 3, 128, 7)
+    # Of the first layer no gradient of what it reads, which are pixels.
+    flops = training_flops(shapes(image_config("convnet")), "image", ImageLoad(n_images=5, size=28))
+    assert flops == 5 * (2 * first + 3 * (others + 2 * 128 * 10))
+
+
+def test_a_vit_costs_what_its_formula_says() -> None:
+    config: Any = image_config("vit-tiny", image_size=28)
+    d, f, n_patches = config.d_model, config.d_ff, 49
+    t = 1 + n_patches  # and the class token
+    first = n_patches * 3 * 4**2 * d
+    others = config.n_layers * (t * (4 * d * d + 2 * d * f) + 2 * t * t * d) + d * 10
+    flops = training_flops(shapes(config), "image", ImageLoad(n_images=3, size=28))
+    assert flops == 3 * 2 * (2 * first + 3 * others)
+
+
+def test_a_captioner_reads_an_image_once_for_all_its_captions() -> None:
+    config: Any = image_config("captioner-vit", image_size=32)
+    d, f, n_patches, length = config.d_model, config.d_ff, 16, 7
+    t = 1 + n_patches
+    first = n_patches * 3 * 8**2 * d
+    encoder = config.n_encoder_layers * (t * (4 * d * d + 2 * d * f) + 2 * t * t * d)
+    cross = 2 * length * d * d + 2 * n_patches * d * d + 2 * length * n_patches * d
+    layer = length * (4 * d * d + 2 * d * f) + 2 * length * length * d + cross
+    caption = config.n_decoder_layers * layer + length * d * 50
+    load = ImageLoad(n_images=2, size=32, n_captions=5, caption_length=length)
+    assert training_flops(shapes(config), "caption", load) == 2 * 2 * (2 * first + 3 * (encoder + 5 * caption))
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes", "edge", "published"),
+    [
+        # Multiply-adds forwards, as torchvision's documentation has them; of the first network, as it is often quoted.
+        ("resnet-20", {}, 32, 41e6),
+        ("resnet-50", {"n_outputs": 1000}, 224, 4.09e9),
+        ("vit-base", {"n_outputs": 1000, "image_size": 224}, 224, 17.56e9),
+    ],
+)
+def test_published_figures(preset: str, sizes: dict[str, int], edge: int, published: float) -> None:
+    model = shapes(image_config(preset, **sizes))
+    load = ImageLoad(n_images=1, size=edge)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        made_up_loss(model.eval(), "image", load)
+    forward = counter.get_total_flops()
+    assert forward / 2 == pytest.approx(published, rel=0.01)
+    assert training_flops(model, "image", load) == pytest.approx(3 * forward, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes", "edge"),
+    [
+        ("convnet", {}, 15),
+        ("vit-tiny", {"image_size": 16}, 16),
+        ("plain-20", {}, 9),
+        ("resnet-20", {"skip": "concatenate"}, 9),
+        ("resnet-50", {}, 33),
+    ],
+)
+def test_a_real_step_on_images_multiplies_as_much(preset: str, sizes: dict[str, Any], edge: int) -> None:
+    config, load = image_config(preset, **sizes), ImageLoad(n_images=2, size=edge)
+    with FlopCounterMode(display=False) as counter:
+        made_up_loss(build_model(config).train(), "image", load, device=CPU).backward()
+    assert training_flops(shapes(config), "image", load) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    ("preset", "within"),
+    [
+        ("captioner-vit", 0.0),
+        ("captioner-resnet", 0.0),
+        # Nobody asks for the gradient of the zeros before a recurrent layer's first step.
+        ("captioner-rnn", 0.02),
+    ],
+)
+def test_a_real_step_on_captions_multiplies_as_much(preset: str, within: float) -> None:
+    """The loss by plain logits, whose products torch knows all."""
+    config = image_config(preset, image_size=32)
+    images, target, image_of = torch.rand(2, 3, 32, 32), torch.zeros(6, 12, dtype=torch.int64), torch.arange(6) // 3
+    with FlopCounterMode(display=False) as counter:
+        logits = build_model(config).train()(images, target, image_of)
+        F.cross_entropy(logits.flatten(0, 1), target.flatten()).backward()
+    load = ImageLoad(n_images=2, size=32, n_captions=3, caption_length=12)
+    counted = training_flops(shapes(config), "caption", load)
+    assert counted == pytest.approx(counter.get_total_flops(), rel=within, abs=0)
+
+
 # -- memory -------------------------------------------------------------------------------------------------------------
 
 
-def really_kept(config: ModelConfig, task: str, load: Load, *, precision: str = "fp32") -> int:
+def really_kept(config: ModelConfig, task: str, load: AnyLoad, *, precision: str = "fp32") -> int:
     """What a real step on the CPU keeps."""
     model = build_model(config).train()
     kept = Kept(model)
     machine = runtime.Machine(device=CPU, precision=precision, threads=1)
     with kept.hooks(), seeded(0), machine.autocast():
-        made_up_loss(
-            model,
-            task,
-            n_sequences=int(load.n_sequences),
-            length=load.length,
-            target_length=int(load.target_length),
-            device=CPU,
-        )
+        made_up_loss(model, task, load, device=CPU)
     return kept.n_bytes
 
 
-def counted(config: ModelConfig, task: str, load: Load, *, precision: str = "fp32") -> float:
+def counted(config: ModelConfig, task: str, load: AnyLoad, *, precision: str = "fp32") -> float:
     return kept_bytes(shapes(config), task, load, on_cpu=True, precision=precision)
 
 
@@ -184,6 +284,44 @@ def test_the_batch_of_a_task_keeps_about_as_much_as_the_made_up_one() -> None:
     assert counted(config, "translate", load) == pytest.approx(kept.n_bytes, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("preset", "sizes", "edge"),
+    [
+        ("convnet", {}, 15),
+        ("vit-tiny", {"image_size": 28}, 28),
+        ("plain-20", {}, 16),
+        ("resnet-20", {"skip": "concatenate", "join": "after", "activation": "tanh"}, 16),
+        ("resnet-50", {}, 32),  # one place is left, of which batch norm learns nothing from one image
+    ],
+)
+def test_a_real_step_on_images_keeps_as_much(preset: str, sizes: dict[str, Any], edge: int) -> None:
+    config, load = image_config(preset, **sizes), ImageLoad(n_images=5, size=edge)
+    assert counted(config, "image", load) == really_kept(config, "image", load)
+
+
+@pytest.mark.parametrize(
+    ("preset", "within"), [("captioner-vit", 0.0), ("captioner-resnet", 0.0), ("captioner-rnn", 0.1)]
+)
+def test_a_real_step_on_captions_keeps_as_much(preset: str, within: float) -> None:
+    config = image_config(preset, image_size=24)
+    load = ImageLoad(n_images=4, size=24, n_captions=3, caption_length=12)
+    assert counted(config, "caption", load) == pytest.approx(really_kept(config, "caption", load), rel=within, abs=0)
+
+
+def test_the_images_of_a_task_keep_about_as_much_as_made_up_ones() -> None:
+    config = image_config("captioner-resnet", image_size=24)
+    model = build_model(config).train()
+    table = ImageTable(shape=ImageShape(24, 3), mean=(0.5,) * 3, deviation=(0.5,) * 3)
+    task = Caption(cast(Any, None), default_config("caption"), table)
+    images = torch.zeros(4, 24, 24, 3, dtype=torch.uint8)
+    target, lengths = torch.ones(12, 13, dtype=torch.int64), torch.full((12,), 12)
+    kept = Kept(model)
+    with kept.hooks(), seeded(0):
+        task.loss(model, CaptionBatch(images, target, lengths, torch.arange(12) // 3), smoothing=0.1)
+    load = ImageLoad(n_images=4, size=24, n_captions=3, caption_length=12)
+    assert counted(config, "caption", load) == pytest.approx(kept.n_bytes, rel=0.01)
+
+
 @pytest.fixture(scope="module")
 def multiplies_bf16() -> bool:
     """Whether this processor survives it."""
@@ -198,6 +336,18 @@ def test_bf16_keeps_less(length: int, multiplies_bf16: bool) -> None:
     if not multiplies_bf16:
         pytest.skip("this processor cannot multiply bf16 matrices")
     assert found == pytest.approx(really_kept(config, "language", load, precision="bf16"), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes", "edge"), [("resnet-20", {}, 16), ("convnet", {}, 16), ("vit-tiny", {"image_size": 28}, 28)]
+)
+def test_bf16_keeps_less_of_images(preset: str, sizes: dict[str, int], edge: int, multiplies_bf16: bool) -> None:
+    config, load = image_config(preset, **sizes), ImageLoad(n_images=16, size=edge)
+    found = counted(config, "image", load, precision="bf16")
+    assert found < 0.9 * counted(config, "image", load)
+    if not multiplies_bf16:
+        pytest.skip("this processor cannot multiply bf16 matrices")
+    assert found == pytest.approx(really_kept(config, "image", load, precision="bf16"), rel=0.02)
 
 
 def test_a_gpu_takes_the_fused_kernel_for_short_sequences_too() -> None:

@@ -5,7 +5,7 @@ import pytest
 from regard.config import ModelTable
 from regard.errors import UsageError
 from regard.training import devices, measured_step
-from regard.training.cost import Load
+from regard.training.cost import ImageLoad, Load
 from regard.training.devices import find_devices
 from regard.training.measured_step import Measurement, free_memory, measure
 from regard.training.plan import Plan, plan
@@ -77,6 +77,44 @@ def test_a_batch_is_cut_to_what_there_is_time_for(
     monkeypatch.setattr(measured_step, "BATCH_SECONDS", share * whole.flops_a_step / 20 / peak / 0.35)
     n_sequences, length, target_length = load
     assert measure(whole).load == Load(n_sequences=n_sequences, length=length, target_length=target_length)
+
+
+def of_images(preset: str, **options: Any) -> Plan:
+    fields = {"vit-tiny": {"n_layers": 1}, "captioner-vit": {"n_encoder_layers": 1, "n_decoder_layers": 1}}
+    table = ModelTable(preset=preset, fields=fields.get(preset, {}))
+    return plan(table, **{"images": 6, "devices": "P100", **options})
+
+
+@pytest.mark.parametrize(
+    ("preset", "load"),
+    [
+        ("vit-tiny", ImageLoad(n_images=6, size=16)),
+        ("convnet", ImageLoad(n_images=6, size=16)),
+        ("captioner-vit", ImageLoad(n_images=6, size=16, n_captions=5, caption_length=12)),
+    ],
+)
+def test_a_real_step_on_images_is_timed(preset: str, load: ImageLoad, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured_step, "BATCH_SECONDS", 100.0)
+    whole = of_images(preset, image_size=16)
+    found = measure(whole)
+    assert found.load == load  # never more than was planned
+    assert found.flops == whole.flops_a_step
+    assert found.tiny_flops == pytest.approx(whole.flops_a_step / 6)
+    assert min(found.gradient_seconds, found.tiny_seconds, found.update_seconds) > 0
+
+
+@pytest.mark.parametrize(
+    ("preset", "n_images"),
+    [
+        ("vit-tiny", 1),
+        ("resnet-20", 2),  # one place is left of four pixels, of which batch norm learns nothing from one image
+    ],
+)
+def test_as_few_images_as_can_be_are_timed(preset: str, n_images: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured_step, "BATCH_SECONDS", 0.0)
+    found = measure(of_images(preset, image_size=4))
+    assert found.load == ImageLoad(n_images=n_images, size=4)
+    assert (found.tiny_flops, found.tiny_seconds) == (found.flops, found.gradient_seconds)
 
 
 def test_a_model_too_large_for_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

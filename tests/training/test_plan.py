@@ -6,7 +6,7 @@ import torch
 from regard.config import ModelTable, TrainingConfig
 from regard.errors import ConfigError, UsageError
 from regard.models.presets import PRESETS, build_model, count_parameters
-from regard.training.cost import Load, made_up_loss
+from regard.training.cost import IMAGES, ImageLoad, Load, made_up_loss
 from regard.training.devices import TERA, find_devices
 from regard.training.optimizer import Optimizer
 from regard.training.paper import RUNS
@@ -81,7 +81,8 @@ def test_the_paper_trained_two_models(model: str, problem: str, remedy: str) -> 
     ],
 )
 def test_every_model_can_be_planned_for_each_of_its_tasks(preset: str, task: str) -> None:
-    found = planned(preset, task=task, tokens=64, length=8, vocab_size=100)
+    batch = {"images": 4} if task in IMAGES else {"tokens": 64, "length": 8}
+    found = planned(preset, task=task, **batch)
     assert found.task == task
     assert found.parameters == sum(found.parts.values())
     assert found.flops_a_step > 0
@@ -89,8 +90,9 @@ def test_every_model_can_be_planned_for_each_of_its_tasks(preset: str, task: str
 
 
 def test_parameters_are_those_of_the_list_of_models() -> None:
-    for name in ("transformer-small", "gpt-nano"):
-        assert planned(name, tokens=64, length=8).parameters == count_parameters(PRESETS[name], 8000)
+    for name in ("transformer-small", "gpt-nano", "vit-tiny", "resnet-20", "convnet", "captioner-rnn"):
+        batch = {"images": 2} if PRESETS[name].tasks[0] in IMAGES else {"tokens": 64, "length": 8}
+        assert planned(name, **batch).parameters == count_parameters(PRESETS[name], 8000)
 
 
 def test_good_defaults() -> None:
@@ -139,6 +141,57 @@ def test_denoising_hides_a_part_of_a_text() -> None:
     assert (found.tokens, found.load) == ((90, 20), Load(n_sequences=10, length=9, target_length=2))
 
 
+# -- images -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_is_so_many_images() -> None:
+    found = planned("resnet-20", images=10, image_size=24)
+    assert found.load == ImageLoad(n_images=10, size=24)
+    assert (found.tokens, found.vocab_size) == ((), 0)
+    assert found.config.n_outputs == 1000  # type: ignore[union-attr]
+    assert planned("resnet-20", images=100, image_size=24).flops_a_step == 10 * found.flops_a_step
+
+
+@pytest.mark.parametrize(
+    ("preset", "fields", "size"),
+    [
+        ("vit-tiny", {}, 56),  # 14 patches to an edge
+        ("vit-base", {}, 224),
+        ("vit-tiny", {"patch_size": 8}, 112),
+        ("vit-tiny", {"image_size": 28}, 28),
+        ("convnet", {}, 32),
+        ("resnet-20", {}, 32),
+        ("resnet-20", {"stem": "large"}, 224),
+        ("resnet-50", {}, 224),
+        ("captioner-vit", {}, 96),
+        ("captioner-rnn", {}, 96),
+    ],
+)
+def test_a_size_that_suits_the_model(preset: str, fields: dict[str, Any], size: int) -> None:
+    load = planned(ModelTable(preset=preset, fields=fields), images=2).load
+    assert isinstance(load, ImageLoad)
+    assert load.size == size
+
+
+def test_good_defaults_of_images() -> None:
+    assert planned("vit-tiny").load == ImageLoad(n_images=128, size=56)
+    found = planned("captioner-vit")
+    assert found.load == ImageLoad(n_images=32, size=96, n_captions=5, caption_length=12)
+    assert (found.vocab_size, found.tokens) == (8000, (32 * 5 * 12,))
+
+
+def test_what_is_learnt_of_images_can_be_changed() -> None:
+    found = planned(ModelTable(preset="resnet-20", fields={"n_outputs": 7, "n_channels": 1}), images=2)
+    assert (found.parts["stem"], found.parts["head"]) == (16 * 9 + 2 * 16, 7 * 65)
+    assert planned("captioner-vit", images=2, length=20, vocab_size=50).tokens == (2 * 5 * 20,)
+
+
+def test_images_are_shared_by_devices() -> None:
+    eight, one = (planned("resnet-20", devices=devices).memory for devices in ("8xP100", "P100"))
+    assert eight.weights == one.weights
+    assert one.activations == pytest.approx(8 * eight.activations, rel=0.001)
+
+
 # -- memory -------------------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +199,8 @@ def test_memory_by_kind_is_that_of_a_real_step() -> None:
     found = planned(tokens=160, length=20, vocab_size=100)
     model = build_model(found.config).train()
     optimizer = Optimizer(model, TrainingConfig())
-    made_up_loss(model, "translate", n_sequences=2, length=20, target_length=20, device=torch.device("cpu")).backward()
+    load = Load(n_sequences=2, length=20, target_length=20)
+    made_up_loss(model, "translate", load, device=torch.device("cpu")).backward()
     optimizer.update(0.1)
     weights = sum(parameter.nbytes for parameter in model.parameters())
     gradients = sum(gradient.nbytes for gradient in optimizer.gradients())
@@ -179,6 +233,7 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
         ("bert-tiny", {"task": "tga"}, "bert-tiny is no model for the task 'tga'.", "Did you mean tag?"),
         ("gpt2", {"vocab_size": 0}, "A vocabulary has at least 1 token, not 0.", "Give a larger number."),
         ("gpt2", {"tokens": 0}, "A step has at least 1 token, not 0.", "Give a larger number."),
+        ("t5-tiny", {"tokens": 1}, "A step has at least 1 token, not 0.", "Give a larger number."),  # nothing is hidden
         ("gpt2", {"steps": -3}, "A run has at least 1 step, not -3.", "Give a larger number."),
         ("gpt2", {"utilisation": 1.5}, "A utilisation lies above 0 and up to 1, not at 1.5.", "Usual is 0.35."),
         ("gpt2", {"utilisation": 0.0}, "A utilisation lies above 0 and up to 1, not at 0.", "Usual is 0.35."),
@@ -212,9 +267,45 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
             "A step of 500 and 20 tokens holds no sequence of 10.",
             "Give more tokens, or a smaller length.",
         ),
+        ("gpt2", {"images": 5}, "gpt2 reads text, not images.", "Give the number of tokens in a step."),
+        ("bert-tiny", {"image_size": 5}, "bert-tiny reads text, not images.", "Leave the size of images out."),
+        (
+            "vit-tiny",
+            {"tokens": 5},
+            "A step of vit-tiny is so many images, not so many tokens.",
+            "Give the number of images.",
+        ),
+        (
+            "captioner-vit",
+            {"tokens": (5, 5)},
+            "A step of captioner-vit is so many images, not so many tokens.",
+            "Give the number of images.",
+        ),
+        ("vit-tiny", {"length": 5}, "vit-tiny reads and writes no tokens.", "Leave the length out."),
+        ("convnet", {"vocab_size": 5}, "convnet reads and writes no tokens.", "Leave the vocabulary out."),
+        ("convnet", {"images": 0}, "A step has at least 1 image, not 0.", "Give a larger number."),
+        ("convnet", {"image_size": -3}, "An image cannot have -3 × -3 pixels.", "Give another size."),
+        (
+            "captioner-vit",
+            {"length": -1},
+            "A sequence has at least 1 token, not -1.",
+            "Give a larger length, or 0 to choose.",
+        ),
+        (
+            ModelTable(preset="vit-tiny", fields={"image_size": 28}),
+            {"image_size": 56},
+            "The model reads images of 28 × 28 pixels, not of 56 × 56.",
+            "Give one size of images.",
+        ),
+        (
+            ModelTable(preset="convnet", fields={"n_channels": 2}),
+            {},
+            "An image has 1 or 3 channels, not 2.",
+            "Give 1 for grey, or 3 for red, green and blue.",
+        ),
     ],
 )
-def test_what_cannot_be_planned(model: str, options: dict[str, Any], problem: str, remedy: str) -> None:
+def test_what_cannot_be_planned(model: str | ModelTable, options: dict[str, Any], problem: str, remedy: str) -> None:
     with pytest.raises(UsageError) as raised:
         planned(model, **options)
     assert (raised.value.problem, raised.value.remedy) == (problem, remedy)
@@ -223,3 +314,10 @@ def test_what_cannot_be_planned(model: str, options: dict[str, Any], problem: st
 def test_a_field_that_a_model_has_not() -> None:
     with pytest.raises(ConfigError, match=r"there is no key model\.d_modle"):
         planned(ModelTable(preset="gpt2", fields={"d_modle": 3}))
+
+
+def test_patches_that_do_not_fill_an_image() -> None:
+    with pytest.raises(ConfigError, match="Images of 30 × 30 pixels cannot be cut into patches of 4 × 4"):
+        planned("vit-tiny", image_size=30)
+    with pytest.raises(ConfigError, match=r"model\.patch_size"):
+        planned(ModelTable(preset="vit-tiny", fields={"patch_size": "four"}))

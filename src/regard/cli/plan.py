@@ -13,6 +13,7 @@ from regard.config import ModelTable, default_config, override
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.training.cost import AnyLoad
     from regard.training.measured_step import Measurement
     from regard.training.plan import Plan
 
@@ -42,7 +43,19 @@ def plan(
         Parameter(
             group=STEP,
             help="tokens in a sequence, of pairs in the source (30 for a sentence to translate, a language model's "
-            "context, 128 for other texts)",
+            "context, 128 for other texts, 12 for a caption)",
+        ),
+    ] = 0,
+    images: Annotated[
+        int | None,
+        Parameter(group=STEP, help="images in a step (128; of caption 32, each with 5 captions)"),
+    ] = None,
+    image_size: Annotated[
+        int,
+        Parameter(
+            group=STEP,
+            help="pixels of an image's edge (14 patches of a ViT, 32 for a ResNet with a small stem or a ConvNet, 224 with "
+            "a large one, 96 for captions)",
         ),
     ] = 0,
     devices: Annotated[
@@ -71,15 +84,17 @@ def plan(
 ) -> None:
     """Say what a training run will take: parameters, memory by kind, arithmetic, and time on given devices.
 
-    Nothing is trained and no memory is taken: the network is counted by its shapes. FLOPs are those of its matrix products,
-    forward and backward, a multiply-add being two. The time is FLOPs / (devices × peak × utilisation).
+    Nothing is trained and no memory is taken: the network is counted by its shapes. FLOPs are those of its matrix products
+    and convolutions, forward and backward, a multiply-add being two. The time is FLOPs / (devices × peak × utilisation).
     """
     if paper:
         chosen = {"task": task, "vocab-size": vocab_size, "set": sets, "steps": steps, "tokens": tokens}
         sides = {"source-tokens": source_tokens, "target-tokens": target_tokens}
-        refuse_with_paper({**chosen, **sides, "devices": devices, "precision": precision, "peak": peak})
+        of_images = {"images": images, "image-size": image_size}
+        refuse_with_paper({**chosen, **sides, **of_images, "devices": devices, "precision": precision, "peak": peak})
     given: dict[str, Any] = {"task": task, "vocab_size": vocab_size, "steps": steps, "length": length}
     given |= {"tokens": read_tokens(tokens, source_tokens, target_tokens), "utilisation": utilisation}
+    given |= {"images": images, "image_size": image_size}
     given |= {"devices": devices, "precision": precision, "peak": flops_of(peak)}
     given = {name: value for name, value in given.items() if value is not None and value != ""}
     with busy("counting"):
@@ -169,10 +184,8 @@ def rows(plan: "Plan") -> list[tuple[str, str]]:
     devices = plan.devices
     parts = ", ".join(f"{part.replace('_', ' ')} {count:,}" for part, count in plan.parts.items())
     each = " each" if devices.n_devices > 1 else ""
-    n_features = getattr(plan.config, "n_features", 0)
-    inputs = f"vectors of {n_features:,} numbers" if n_features else f"vocabulary of {plan.vocab_size:,} tokens"
     return [
-        ("model", f"{plan.model} for {plan.task}, {inputs}"),
+        ("model", f"{plan.model} for {plan.task}, {sizes(plan)}"),
         ("parameters", f"{plan.parameters:,}: {parts}"),
         ("a step", reading(plan)),
         ("arithmetic", f"{power(plan.flops_a_step)} FLOPs a step, {power(plan.flops)} in {plan.steps:,} steps"),
@@ -181,9 +194,24 @@ def rows(plan: "Plan") -> list[tuple[str, str]]:
     ]
 
 
+def sizes(plan: "Plan") -> str:
+    """What the data decides of a model."""
+    n_features = getattr(plan.config, "n_features", 0)
+    if n_features:
+        return f"vectors of {n_features:,} numbers"
+    if not plan.vocab_size:
+        return f"{getattr(plan.config, 'n_outputs', 0):,} classes"
+    return f"vocabulary of {plan.vocab_size:,} tokens"
+
+
 def reading(plan: "Plan") -> str:
     """What a step reads."""
+    from regard.training.cost import ImageLoad
+
     load = plan.load
+    if isinstance(load, ImageLoad):
+        captions = f", each with {load.n_captions} captions of {load.caption_length:,} tokens" if plan.tokens else ""
+        return batch(load) + captions
     if len(plan.tokens) == 1:
         return f"{plan.tokens[0]:,} tokens, in sequences of {load.length:,}"
     source, target = plan.tokens
@@ -191,10 +219,22 @@ def reading(plan: "Plan") -> str:
     return f"{source:,} source and {target:,} target tokens, in sentences of {load.length:,}{of_target}"
 
 
+def batch(load: "AnyLoad") -> str:
+    """How many examples there are, of which size."""
+    from regard.training.cost import ImageLoad
+
+    several = "s" if load.n_examples > 1 else ""
+    if isinstance(load, ImageLoad):
+        return f"{load.n_images:,.0f} image{several} of {load.size:,} × {load.size:,} pixels"
+    return f"{load.n_sequences:,.0f} sequence{several} of {load.length:,} tokens"
+
+
 def paper_rows(plan: "Plan") -> list[tuple[str, str]]:
     """Our figures beside those of the paper."""
+    from regard.training.cost import Load
     from regard.training.paper import RUNS
 
+    assert isinstance(plan.load, Load)  # it is about translation
     run, devices = RUNS[plan.model], plan.devices
     ratio = plan.seconds / run.seconds
     occupied = run.seconds * devices.n_devices * devices.peak
@@ -210,12 +250,14 @@ def paper_rows(plan: "Plan") -> list[tuple[str, str]]:
 
 def measured_rows(plan: "Plan", measured: "Measurement") -> list[tuple[str, str]]:
     """What was measured here, and what follows for the whole run."""
-    load, devices = measured.load, measured.devices
-    batch = f"{load.n_sequences:,.0f} sequence{'s' if load.n_sequences > 1 else ''} of {load.length:,} tokens"
+    devices = measured.devices
     took = f"{seconds(measured.gradient_seconds)}, of a tiny batch {seconds(measured.tiny_seconds)}"
     reached = f"{measured.utilisation(plan):.0%} of the peak of {flops(devices.peak)} in {devices.precision}"
     return [
-        ("measured", f"here, the gradients of {batch} took {took}, an update {seconds(measured.update_seconds)}"),
+        (
+            "measured",
+            f"here, the gradients of {batch(measured.load)} took {took}, an update {seconds(measured.update_seconds)}",
+        ),
         ("time here", f"{span(measured.seconds(plan))}, by these {seconds(measured.seconds_a_step(plan))} a step"),
         ("reached", f"{flops(measured.flops_a_second(plan))}, {reached} ({devices.source})"),
     ]
@@ -231,7 +273,7 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
         "parameters": plan.parameters,
         "parts": dict(plan.parts),
         "tokens": plan.tokens,
-        "length": plan.load.length,
+        **load_as_json(plan.load),
         "steps": plan.steps,
         "memory": {**dataclasses.asdict(plan.memory), "total": plan.memory.total},
         "flops_a_step": plan.flops_a_step,
@@ -250,8 +292,7 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
     if measured is not None:
         facts["measured"] = {
             "devices": dataclasses.asdict(measured.devices),
-            "sequences": measured.load.n_sequences,
-            "length": measured.load.length,
+            **load_as_json(measured.load),
             "flops": measured.flops,
             "gradient_seconds": measured.gradient_seconds,
             "tiny_flops": measured.tiny_flops,
@@ -263,6 +304,16 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
             "seconds": measured.seconds(plan),
         }
     return facts
+
+
+def load_as_json(load: "AnyLoad") -> dict[str, Any]:
+    """What a step reads, for programs."""
+    from regard.training.cost import ImageLoad
+
+    if not isinstance(load, ImageLoad):
+        return {"sequences": load.n_sequences, "length": load.length}
+    captions = {"captions": load.n_captions, "length": load.caption_length} if load.n_captions else {}
+    return {"images": load.n_images, "image_size": load.size, **captions}
 
 
 def power(number: float) -> str:

@@ -1,12 +1,13 @@
 """What a training step costs: arithmetic, and memory for the backward pass. Counted, not computed.
 
-The model stands on torch's device `meta`, where tensors have a shape and no content, and reads a batch of made-up sequences:
-so a network of any size is counted in seconds and takes no memory. One or two sequences are counted; a larger batch costs
-in proportion.
+The model stands on torch's device `meta`, where tensors have a shape and no content, and reads a batch of made-up sequences
+or images: so a network of any size is counted in seconds and takes no memory. A few of them are counted; a larger batch
+costs in proportion.
 
 FLOPs    of matrix products, a multiply-add being two: projections, feed-forward, attention's scores and weighted sums (of
-         all pairs, masked or not), the output layer. The forward pass is counted by torch; the backward pass has two
-         products of the same size for each of it. What is not a product (look-ups, norms, Adam) is left out.
+         all pairs, masked or not), convolutions (the zeros outside of the image, too), the output layer. The forward pass is
+         counted by torch; the backward pass has two products of the same size for each of it, but one for the layer that
+         reads pixels. What is not a product (look-ups, norms, pooling, Adam) is left out.
 memory   every tensor that autograd keeps from the forward pass for the backward pass, once, without the weights. Of
          recurrent layers the steps are counted; torch's kernel for an LSTM on a CPU keeps about twice as much.
 """
@@ -14,8 +15,8 @@ memory   every tensor that autograd keeps from the forward pass for the backward
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -27,12 +28,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from regard.config import CorruptionConfig, TrainingConfig
 from regard.models.presets import ModelConfig, build_model
 from regard.parts.attention import SHORT
+from regard.parts.convolution import BatchNorm
 from regard.parts.losses import output_cross_entropy
 from regard.parts.taps import listening
 from regard.tasks.token_loss import token_loss
 
 PASSES = 3  # a product forwards, and two backwards: the gradients of both its factors
 PAIRS = ("translate", "denoise")  # the tasks that learn one sequence from another
+IMAGES = ("image", "caption")  # the tasks that read images
 META = torch.device("meta")
 
 
@@ -44,6 +47,37 @@ class Load:
     length: int
     target_length: float = 0.0
 
+    @property
+    def n_examples(self) -> float:
+        """What the cost of a step is in proportion to."""
+        return self.n_sequences
+
+    def of(self, n_examples: float) -> Self:
+        """The same of so many sequences."""
+        return replace(self, n_sequences=n_examples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageLoad:
+    """What a step reads: so many images of size × size pixels; if captioned, each with so many captions of one length."""
+
+    n_images: float
+    size: int
+    n_captions: int = 0
+    caption_length: int = 0  # in tokens, the end token counted
+
+    @property
+    def n_examples(self) -> float:
+        """What the cost of a step is in proportion to."""
+        return self.n_images
+
+    def of(self, n_examples: float) -> Self:
+        """The same of so many images."""
+        return replace(self, n_images=n_examples)
+
+
+AnyLoad = Load | ImageLoad
+
 
 def shapes(config: ModelConfig) -> nn.Module:
     """Build a network without content, ready to be counted."""
@@ -51,54 +85,68 @@ def shapes(config: ModelConfig) -> nn.Module:
         return build_model(config).train()
 
 
-def training_flops(model: nn.Module, task: str, load: Load) -> float:
-    """Return the FLOPs of one training step; every sequence costs the same."""
+def fewest_examples(model: nn.Module) -> int:
+    """Return how many examples a network needs to learn at all: batch norm may ask for two."""
+    return 2 if any(isinstance(module, BatchNorm) for module in model.modules()) else 1
 
-    def count(target_length: int) -> int:
-        with _counting(model, _Shapes()), FlopCounterMode(display=False) as counter:
-            made_up_loss(model, task, n_sequences=1, length=load.length, target_length=target_length)
-        return int(counter.get_total_flops())
+
+def training_flops(model: nn.Module, task: str, load: AnyLoad) -> float:
+    """Return the FLOPs of one training step; every example costs the same."""
+
+    def count(load: AnyLoad) -> int:
+        mode = _Shapes()
+        with _counting(model, mode), FlopCounterMode(display=False) as counter:
+            made_up_loss(model, task, load)
+        unasked = mode.first_product if isinstance(load, ImageLoad) else 0  # pixels learn nothing
+        return PASSES * int(counter.get_total_flops()) - unasked
 
     model.eval().requires_grad_(False)  # dropout is no product, and the loss shall not begin with the backward pass
     try:
-        return PASSES * load.n_sequences * _between(count, load.target_length)
+        return load.n_examples * _between(count, load.of(1))
     finally:
         model.train().requires_grad_(True)
 
 
-def kept_bytes(model: nn.Module, task: str, load: Load, *, on_cpu: bool, precision: str) -> float:
+def kept_bytes(model: nn.Module, task: str, load: AnyLoad, *, on_cpu: bool, precision: str) -> float:
     """Return the bytes that autograd keeps for the backward pass of a step.
 
     on_cpu: whether attention takes the formula for short sequences, as on a CPU, and not always the fused kernel.
     """
 
-    def count(n_sequences: int, target_length: int) -> int:
+    def count(load: AnyLoad) -> int:
         kept = Kept(model)
         mode = _Shapes(formula_up_to=SHORT if on_cpu else 0, halved=precision == "bf16")
         with _counting(model, mode), kept.hooks():
-            made_up_loss(model, task, n_sequences=n_sequences, length=load.length, target_length=target_length)
+            made_up_loss(model, task, load)
         return kept.n_bytes
 
-    def extended(target_length: int) -> float:
-        """From one and two sequences to all: something is there once for any, as the gradient of the output layer."""
-        one, two = count(1, target_length), count(2, target_length)
-        return one + (load.n_sequences - 1) * (two - one)
+    def extended(load: AnyLoad) -> float:
+        """From the fewest and one more to all: something is there once for any, as the gradient of the output layer."""
+        fewest = fewest_examples(model)
+        few, more = count(load.of(fewest)), count(load.of(fewest + 1))
+        return few + (load.n_examples - fewest) * (more - few)
 
-    return _between(extended, load.target_length)
-
-
-def _between(count: Callable[[int], float], target_length: float) -> float:
-    """What a mean length costs that lies between two whole ones."""
-    shorter = math.floor(target_length)
-    share = target_length - shorter
-    return count(shorter) if not share else (1 - share) * count(shorter) + share * count(shorter + 1)
+    return _between(extended, load)
 
 
-def made_up_loss(
-    model: Any, task: str, *, n_sequences: int, length: int, target_length: int = 0, device: torch.device = META
-) -> Tensor:
-    """Return the loss of a batch of random sequences, none of them padded, by the way that the task goes."""
-    config = model.config
+def _between(count: Callable[[AnyLoad], float], load: AnyLoad) -> float:
+    """What a mean length of the target costs that lies between two whole ones."""
+    if isinstance(load, ImageLoad):
+        return count(load)
+    whole = math.floor(load.target_length)
+    share = load.target_length - whole
+    shorter, longer = (replace(load, target_length=length) for length in (whole, whole + 1))
+    return count(shorter) if not share else (1 - share) * count(shorter) + share * count(longer)
+
+
+def made_up_loss(model: Any, task: str, load: AnyLoad, *, device: torch.device = META) -> Tensor:
+    """Return the loss of a batch of random sequences or images, none of them padded, by the way that the task goes.
+
+    load: of a whole number of examples, and a target of a whole length
+    """
+    if isinstance(load, ImageLoad):
+        return _loss_of_images(model, task, load, device)
+    config, n_sequences, length = model.config, int(load.n_sequences), load.length
     lengths = torch.full((n_sequences,), length, device=device)
 
     def ids(vocab_size: int, length: int) -> Tensor:
@@ -106,7 +154,7 @@ def made_up_loss(
 
     smoothing = TrainingConfig().label_smoothing
     if task in PAIRS:
-        target = ids(config.target_vocab, target_length)
+        target = ids(config.target_vocab, int(load.target_length))
         inputs = ids(config.source_vocab, length), lengths, target
         return token_loss(model, inputs, target, None, smoothing=smoothing)[0]
     if task == "language":
@@ -123,8 +171,23 @@ def made_up_loss(
         return output_cross_entropy(
             states, model.head.output.weight, model.head.output.bias, sequences.flatten()[hidden]
         )
-    outputs = model(sequences, lengths).flatten(0, -2)  # a row an example, or a row a token
-    return F.cross_entropy(outputs.float(), torch.zeros(len(outputs), dtype=torch.int64, device=device))
+    return _label_loss(model(sequences, lengths).flatten(0, -2))  # a row an example, or a row a token
+
+
+def _loss_of_images(model: Any, task: str, load: ImageLoad, device: torch.device) -> Tensor:
+    n_images, config = int(load.n_images), model.config
+    images = torch.rand(n_images, config.n_channels, load.size, load.size, device=device)
+    if task == "image":
+        return _label_loss(model(images))
+    image_of = torch.arange(n_images, device=device).repeat_interleave(load.n_captions)
+    target = torch.randint(config.vocab, (len(image_of), load.caption_length), device=device)
+    smoothing = TrainingConfig().label_smoothing
+    return token_loss(model, (images, target, image_of), target, None, smoothing=smoothing)[0]
+
+
+def _label_loss(outputs: Tensor) -> Tensor:
+    """What outputs (N, K) cost, whatever the right class of each is."""
+    return F.cross_entropy(outputs.float(), torch.zeros(len(outputs), dtype=torch.int64, device=outputs.device))
 
 
 class Kept:
@@ -162,7 +225,8 @@ def _counting(model: nn.Module, mode: "_Shapes") -> Iterator[None]:
 
 
 _QUESTIONS: Mapping[Any, Any] = {Tensor.__int__: 0, Tensor.__bool__: False, Tensor.item: 0}
-_PRODUCTS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, torch.baddbmm}
+_LAYERS = {F.linear, F.conv2d}
+_PRODUCTS = {*_LAYERS, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, torch.baddbmm}
 _IN_FULL = {F.layer_norm, F.softmax, torch.softmax, Tensor.softmax}
 
 
@@ -171,12 +235,14 @@ class _Shapes(TorchFunctionMode):
 
     formula_up_to:  attention to so many keys is computed by the formula, to more by the fused kernel; None for always
     halved:         whether matrix products read bf16, as they do inside torch.autocast, which knows no `meta`
+    first_product:  the FLOPs of the first layer, forwards
     """
 
     def __init__(self, *, formula_up_to: int | None = None, halved: bool = False) -> None:
         super().__init__()
         self.formula_up_to = formula_up_to
         self.halved = halved
+        self.first_product = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -190,7 +256,10 @@ class _Shapes(TorchFunctionMode):
             args, kwargs = _cast(args, kwargs, torch.float32)
         if func is F.scaled_dot_product_attention:
             return self._attend(*args, **kwargs)
-        return func(*args, **kwargs)
+        outputs = func(*args, **kwargs)
+        if func in _LAYERS and not self.first_product:
+            self.first_product = 2 * outputs.numel() * args[1][0].numel()  # of the weights, those of one output
+        return outputs
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, *, scale: float, attn_mask: Any = None, is_causal: bool = False

@@ -1,8 +1,9 @@
 """A few real training steps of a planned model on this machine, to see what share of the peak it reaches. Seconds at most.
 
 The batch is as large a part of the planned one as a second or two are expected to be enough for, down to one sequence, which
-is cut if need be. What a step costs whatever its batch (gradients to be made and added, weights to be fetched) would count
-for too much in a small one: a tiny batch is timed beside it, and the optimizer's update by itself.
+is cut if need be, or to an image or two, which are not: some models read one size alone. What a step costs whatever its
+batch (gradients to be made and added, weights to be fetched) would count for too much in a small one: a tiny batch is timed
+beside it, and the optimizer's update by itself.
 """
 
 import os
@@ -18,7 +19,7 @@ from regard.config import RuntimeConfig, TrainingConfig
 from regard.errors import UsageError
 from regard.models.presets import build_model
 from regard.parts.dropout import seeded
-from regard.training.cost import Load, made_up_loss, shapes, training_flops
+from regard.training.cost import AnyLoad, ImageLoad, Load, fewest_examples, made_up_loss, shapes, training_flops
 from regard.training.devices import THIS, Devices, this_machine
 from regard.training.optimizer import Optimizer
 from regard.training.plan import Plan, needed_memory
@@ -39,7 +40,7 @@ class Measurement:
     """
 
     devices: Devices
-    load: Load
+    load: AnyLoad
     flops: float
     gradient_seconds: float
     tiny_flops: float
@@ -73,7 +74,7 @@ def measure(plan: Plan) -> Measurement:
     machine = runtime.prepare(RuntimeConfig(precision=devices.precision))
     network = shapes(plan.config)
     load = _part(plan, network, seconds=BATCH_SECONDS, peak=devices.peak)
-    tiny = Load(n_sequences=1, length=min(TINY, load.length), target_length=min(TINY, load.target_length))
+    tiny = _tiny(network, load)
     _refuse_too_large(plan, needed_memory(network, plan.task, load, devices).total, machine.device)
     with runtime.denormals_as_zero():
         gradient_seconds, tiny_seconds, update_seconds = _time(plan, load, tiny, machine)
@@ -88,26 +89,36 @@ def measure(plan: Plan) -> Measurement:
     )
 
 
-def _part(plan: Plan, network: nn.Module, *, seconds: float, peak: float) -> Load:
-    """Choose a part of the planned batch that should take so long: fewer sequences, or one that is cut."""
+def _part(plan: Plan, network: nn.Module, *, seconds: float, peak: float) -> AnyLoad:
+    """Choose a part of the planned batch that should take so long: fewer sequences, or one that is cut; fewer images."""
     enough = seconds * peak * plan.utilisation
-    length, target_length = plan.load.length, round(plan.load.target_length)
-    while True:
-        one = Load(n_sequences=1, length=length, target_length=target_length)
+    one = plan.load.of(1)
+    if isinstance(one, Load):
+        one = replace(one, target_length=round(one.target_length))
+    flops = training_flops(network, plan.task, one)
+    while flops > enough and isinstance(one, Load) and one.length > 1:
+        # Of no target stays none, of one token one.
+        one = replace(one, length=one.length // 2, target_length=-(-one.target_length // 2))
         flops = training_flops(network, plan.task, one)
-        if flops <= enough or length == 1:
-            return replace(one, n_sequences=max(1, min(round(plan.load.n_sequences), int(enough / flops))))
-        length, target_length = length // 2, -(-target_length // 2)  # of no target stays none, of one token one
+    return one.of(max(fewest_examples(network), min(round(plan.load.n_examples), int(enough / flops))))
 
 
-def _time(plan: Plan, load: Load, tiny: Load, machine: runtime.Machine) -> tuple[float, float, float]:
+def _tiny(network: nn.Module, load: AnyLoad) -> AnyLoad:
+    """The smallest batch: one sequence of a few tokens, or as few images as can be."""
+    if isinstance(load, ImageLoad):
+        return load.of(fewest_examples(network))
+    return Load(n_sequences=1, length=min(TINY, load.length), target_length=min(TINY, load.target_length))
+
+
+def _time(plan: Plan, load: AnyLoad, tiny: AnyLoad, machine: runtime.Machine) -> tuple[float, float, float]:
     """Return the seconds of the gradients of both batches and of an update: the fastest, but for the first round."""
     model = build_model(plan.config).to(machine.device).train()
     optimizer = Optimizer(model, TrainingConfig())
     began = time.perf_counter()
     rounds: list[tuple[float, float, float]] = []
     while not rounds or (len(rounds) <= ROUNDS and time.perf_counter() - began < LIMIT):
-        own, small = (_gradient_seconds(model, optimizer, plan.task, one, machine) for one in (load, tiny))
+        own = _gradient_seconds(model, optimizer, plan.task, load, machine)
+        small = own if tiny == load else _gradient_seconds(model, optimizer, plan.task, tiny, machine)
         start = time.perf_counter()
         optimizer.update(0.0)  # which costs the same, and keeps the weights
         _wait(machine.device)
@@ -116,18 +127,13 @@ def _time(plan: Plan, load: Load, tiny: Load, machine: runtime.Machine) -> tuple
     return own, small, update
 
 
-def _gradient_seconds(model: nn.Module, optimizer: Optimizer, task: str, load: Load, machine: runtime.Machine) -> float:
+def _gradient_seconds(
+    model: nn.Module, optimizer: Optimizer, task: str, load: AnyLoad, machine: runtime.Machine
+) -> float:
     start = time.perf_counter()
     optimizer.zero()
     with seeded(0, machine.device), machine.autocast():
-        loss = made_up_loss(
-            model,
-            task,
-            n_sequences=int(load.n_sequences),
-            length=load.length,
-            target_length=int(load.target_length),
-            device=machine.device,
-        )
+        loss = made_up_loss(model, task, load, device=machine.device)
     loss.backward()
     _wait(machine.device)
     return time.perf_counter() - start

@@ -4,16 +4,17 @@ How arithmetic and memory are counted is in `cost.py`, what devices can do in `d
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from torch import nn
 
-from regard.config import CorruptionConfig, ModelTable
+from regard.config import CorruptionConfig, ModelTable, default_config
+from regard.data.image_files import ImageShape
 from regard.errors import UsageError, did_you_mean
 from regard.models.presets import ModelConfig, Preset, find_preset, model_config
 from regard.training import paper
-from regard.training.cost import PAIRS, Load, kept_bytes, shapes, training_flops
+from regard.training.cost import IMAGES, PAIRS, AnyLoad, ImageLoad, Load, kept_bytes, shapes, training_flops
 from regard.training.devices import THIS, Devices, find_devices
 
 # The share of a device's peak that training keeps busy. Of the paper's two models, whose times are known, 0.35 puts both
@@ -24,6 +25,14 @@ TOKENS = 4096  # as training.batch_tokens has it
 STEPS = 10_000
 PAIR_LENGTH = paper.LENGTH
 TEXT_LENGTH = 128  # of what is classified, tagged or masked; a language model reads as much as it can
+# Of images: ImageNet's classes, and sizes that suit a model: so many patches to an edge; the paper's of a ResNet's large and
+# small stem (He et al. 2016, 4.1 and 4.2); small photographs to be described, with as many captions as Flickr8k has.
+CLASSES = 1000
+CHANNELS = 3
+PATCHES = 14
+LARGE_IMAGE, SMALL_IMAGE, CAPTIONED_IMAGE = 224, 32, 96
+CAPTIONS = 5
+CAPTION_LENGTH = 12
 _FLOAT = 4  # bytes: weights, gradients and moments are fp32 in every precision
 _MOMENTS = 2  # AdamW's averages of the gradient and of its square
 # What a task asks of an encoder's head, and of how many outputs it consists where only the data would tell.
@@ -56,8 +65,9 @@ class Memory:
 class Plan:
     """What was asked, and what it will take.
 
-    tokens: read in a step: of the source and of the target, or of a text
-    parts:  parameters by the part of the model they belong to; what several parts share counts in the first
+    vocab_size: 0 where there is no text
+    tokens:     in a step: of the source and of the target, of a text, or of captions; none where there is no text
+    parts:      parameters by the part of the model they belong to; what several parts share counts in the first
     """
 
     model: str
@@ -65,7 +75,7 @@ class Plan:
     task: str
     vocab_size: int
     tokens: tuple[int, ...]
-    load: Load
+    load: AnyLoad
     steps: int
     devices: Devices
     utilisation: float
@@ -93,9 +103,11 @@ def plan(
     model: str | ModelTable,
     *,
     task: str = "",
-    vocab_size: int = VOCAB_SIZE,
-    tokens: int | tuple[int, int] = TOKENS,
+    vocab_size: int | None = None,
+    tokens: int | tuple[int, int] | None = None,
     length: int = 0,
+    images: int | None = None,
+    image_size: int = 0,
     steps: int = STEPS,
     devices: str | Devices = THIS,
     precision: str = "auto",
@@ -105,33 +117,47 @@ def plan(
     """Plan the training of a preset, or of one with other fields.
 
     task:       one that the model is for; empty for its first
-    tokens:     in a step: of text, or (source, target); for translation one number is that of each side
+    vocab_size: None for 8,000 tokens
+    tokens:     in a step: of text, or (source, target); for translation one number is that of each side; None for 4,096
     length:     of a sequence, of pairs that of the source; 0 chooses: 30 for a sentence to translate, a language model's
-                context, 128 for other texts
+                context, 128 for other texts, 12 for each of the five captions of an image
+    images:     in a step, of a task that reads some; None for as many as training.batch_images of the task
+    image_size: pixels to an edge; 0 chooses what suits the model
     devices, precision, peak: see `find_devices`; ready Devices bring their own precision and peak
     """
     table = ModelTable(preset=model) if isinstance(model, str) else model
     preset = find_preset(table.preset)
     task = _checked_task(preset, task)
-    counts = _counts(preset, task, tokens)
-    for what, value in (("vocabulary", vocab_size), ("step", min(counts))):
-        if value < 1:
-            raise UsageError(f"A {what} has at least 1 token, not {value:,}.", "Give a larger number.")
-    if steps < 1:
-        raise UsageError(f"A run has at least 1 step, not {steps:,}.", "Give a larger number.")
+    _refuse_foreign(
+        preset.name, task, vocab_size=vocab_size, tokens=tokens, length=length, images=images, image_size=image_size
+    )
+    vocab_size = VOCAB_SIZE if vocab_size is None else vocab_size
+    _refuse_none("vocabulary", "token", vocab_size)
+    _refuse_none("run", "step", steps)
     if not 0 < utilisation <= 1:
         raise UsageError(f"A utilisation lies above 0 and up to 1, not at {utilisation:g}.", f"Usual is {UTILISATION}.")
-    config = model_config(table, origin="model", **_sizes(preset, table, task, vocab_size))
+    if length < 0:
+        raise UsageError(f"A sequence has at least 1 token, not {length}.", "Give a larger length, or 0 to choose.")
+    size = _image_size(preset, table, task, image_size) if task in IMAGES else 0
+    config = model_config(table, origin="model", **_sizes(preset, table, task, vocab_size, size))
     network = shapes(config)
-    usual = PAIR_LENGTH if task == "translate" else getattr(config, "context", TEXT_LENGTH)
-    load = _load(network, counts, length, usual=usual)
+    counts: tuple[int, ...]
+    load: AnyLoad
+    if task in IMAGES:
+        load = _image_load(config, task, images, size, length)
+        counts = (round(load.n_images) * load.n_captions * load.caption_length,) if load.n_captions else ()
+    else:
+        counts = _counts(preset, task, TOKENS if tokens is None else tokens)
+        _refuse_none("step", "token", min(counts))
+        usual = PAIR_LENGTH if task == "translate" else getattr(config, "context", TEXT_LENGTH)
+        load = _load(network, counts, length, usual=usual)
     found = find_devices(devices, precision=precision, peak=peak) if isinstance(devices, str) else devices
     parts = parameters_by_part(network)
     return Plan(
         model=preset.name,
         config=config,
         task=task,
-        vocab_size=vocab_size,
+        vocab_size=0 if task == "image" else vocab_size,
         tokens=counts,
         load=load,
         steps=steps,
@@ -161,10 +187,10 @@ def paper_plan(model: str, *, length: int = paper.LENGTH, utilisation: float = U
     )
 
 
-def needed_memory(network: nn.Module, task: str, load: Load, devices: Devices) -> Memory:
+def needed_memory(network: nn.Module, task: str, load: AnyLoad, devices: Devices) -> Memory:
     """Count what each device must hold for a step of this network."""
     n_parameters = sum(parameter.numel() for parameter in network.parameters())
-    share = Load(n_sequences=load.n_sequences / devices.n_devices, length=load.length, target_length=load.target_length)
+    share = load.of(load.n_examples / devices.n_devices)
     kept = kept_bytes(network, task, share, on_cpu=devices.on_cpu, precision=devices.precision)
     return Memory(
         weights=_FLOAT * n_parameters,
@@ -189,7 +215,58 @@ def _checked_task(preset: Preset, task: str) -> str:
     return task or preset.tasks[0]
 
 
-def _sizes(preset: Preset, table: ModelTable, task: str, vocab_size: int) -> dict[str, Any]:
+def _refuse_foreign(
+    name: str,
+    task: str,
+    *,
+    vocab_size: int | None,
+    tokens: int | tuple[int, int] | None,
+    length: int,
+    images: int | None,
+    image_size: int,
+) -> None:
+    """Refuse a number of what a task does not read or write."""
+    reads_images, has_text = task in IMAGES, task != "image"
+    no_images, no_text = f"{name} reads text, not images.", f"{name} reads and writes no tokens."
+    no_step = f"A step of {name} is so many images, not so many tokens."
+    for is_foreign, problem, remedy in (
+        (images is not None and not reads_images, no_images, "Give the number of tokens in a step."),
+        (image_size and not reads_images, no_images, "Leave the size of images out."),
+        (tokens is not None and reads_images, no_step, "Give the number of images."),
+        (length and not has_text, no_text, "Leave the length out."),
+        (vocab_size is not None and not has_text, no_text, "Leave the vocabulary out."),
+    ):
+        if is_foreign:
+            raise UsageError(problem, remedy)
+
+
+def _refuse_none(what: str, unit: str, count: int) -> None:
+    if count < 1:
+        raise UsageError(f"A {what} has at least 1 {unit}, not {count:,}.", "Give a larger number.")
+
+
+def _image_size(preset: Preset, table: ModelTable, task: str, given: int) -> int:
+    """The pixels to an edge: as given, or what suits the model."""
+    chosen = {**preset.fields, **table.fields}
+    of_model = chosen.get("image_size", given)
+    if given and of_model != given:
+        raise UsageError(
+            f"The model reads images of {of_model} × {of_model} pixels, not of {given} × {given}.",
+            "Give one size of images.",
+        )
+    if given:
+        return given
+    if task == "caption":
+        return CAPTIONED_IMAGE
+    if "patch_size" in chosen:
+        patch_size = chosen["patch_size"]
+        return (
+            PATCHES * patch_size if isinstance(patch_size, int) else PATCHES
+        )  # what is no number is refused elsewhere
+    return LARGE_IMAGE if chosen.get("stem") == "large" else SMALL_IMAGE
+
+
+def _sizes(preset: Preset, table: ModelTable, task: str, vocab_size: int, image_size: int) -> dict[str, Any]:
     """The fields that the data would decide."""
     names = {field.name for field in fields(preset.config)}
     if table.fields.get("n_features"):
@@ -197,6 +274,9 @@ def _sizes(preset: Preset, table: ModelTable, task: str, vocab_size: int) -> dic
     sizes: dict[str, Any] = {name: vocab_size for name in ("vocab", "source_vocab", "target_vocab") if name in names}
     if "head" in names and task in _HEADS:
         sizes["head"], sizes["n_outputs"] = _HEADS[task]
+    if task in IMAGES:
+        of_images = {"n_channels": CHANNELS, "n_outputs": CLASSES, "image_size": image_size}
+        sizes |= {name: size for name, size in of_images.items() if name in names}
     # What somebody has set stays, such as the number of classes.
     return {name: size for name, size in sizes.items() if name not in table.fields}
 
@@ -217,10 +297,20 @@ def _counts(preset: Preset, task: str, tokens: int | tuple[int, int]) -> tuple[i
     return (tokens,)
 
 
+def _image_load(config: ModelConfig, task: str, images: int | None, size: int, length: int) -> ImageLoad:
+    """How many images a step has, of which size; those to be described with their captions."""
+    n_images = default_config(task).training.batch_images if images is None else images
+    _refuse_none("step", "image", n_images)
+    # A model made for one size of images has it as a field, which somebody may have set.
+    shape = ImageShape(getattr(config, "image_size", size), getattr(config, "n_channels", CHANNELS))
+    pixels = ImageLoad(n_images=n_images, size=shape.size)
+    if task == "image":
+        return pixels
+    return replace(pixels, n_captions=CAPTIONS, caption_length=length or CAPTION_LENGTH)
+
+
 def _load(network: nn.Module, tokens: tuple[int, ...], length: int, *, usual: int) -> Load:
     """How many sequences a step has, of which lengths; the mean target is as much longer as there are more tokens of it."""
-    if length < 0:
-        raise UsageError(f"A sequence has at least 1 token, not {length}.", "Give a larger length, or 0 to choose.")
     limit: int | None = getattr(network, "max_length", None)
     chosen = length or min(usual, tokens[0], limit or usual)
     target_length = chosen * tokens[1] / tokens[0] if len(tokens) == 2 else 0.0
