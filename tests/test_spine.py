@@ -136,8 +136,11 @@ def _columns(line: str) -> str:
 
 @pytest.fixture
 def settings(family: Family) -> dict[str, Any]:
-    if family.task == "caption":
-        return {**COMMON, **family.settings, "augmentation.mixup": 0.0}
+    if family.task in ("image", "caption"):
+        common = {
+            key: value for key, value in COMMON.items() if key not in ("training.batch_tokens", "tokenizer.vocab_size")
+        }
+        return {**common, **family.settings, **({"augmentation.mixup": 0.0} if family.task == "caption" else {})}
     separator = {"data.separator": "<end>"} if family.task in ("language", "mask", "denoise") else {}
     return {**COMMON, **separator, **family.settings}
 

@@ -1,8 +1,15 @@
 """`regard predict` of images: a line each, the file's name first; and `regard evaluate` of such runs."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
+
+import pytest
+from torch import nn
+
+import regard
+from regard.api import Run
 
 
 def photo(image_run: Path, name: str, number: int = 0) -> str:
@@ -27,6 +34,50 @@ def test_the_likeliest_classes_and_json(command: Any, image_run: Path) -> None:
     found = json.loads(command("predict", image_run, file, "--json").out)
     assert (found["image"], found["label"]) == (file, "none")
     assert set(found["probabilities"]) == {"lying", "none", "standing"}
+    assert "cut" not in found  # of texts alone
+
+
+def test_a_name_keeps_to_its_line_and_column(command: Any, image_run: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "a\tb.png"
+    odd.write_bytes(Path(photo(image_run, "none")).read_bytes())
+    [line] = command("predict", image_run, odd).lines
+    assert line.split("\t")[:2] == [f"{tmp_path}/a b.png", "none"]
+    assert json.loads(command("predict", image_run, odd, "--json").out)["image"] == str(odd)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_refused(command: Any, image_run: Path, name: str) -> None:
+    outcome = command("predict", image_run, photo(image_run, "none"), name)
+    assert outcome.code == 2
+    assert outcome.error == ["error: The name of an image is empty.", "Name the images: photo.jpg"]
+    lines = command("predict", image_run, stdin=f"\n{photo(image_run, 'none')}\n\n".encode()).lines
+    assert len(lines) == 1  # lines that are blank are no names
+
+
+@pytest.mark.parametrize("option", ["--output", "--picture"])
+def test_no_image_that_is_read_is_written_over(command: Any, caption_run: Path, tmp_path: Path, option: str) -> None:
+    file = tmp_path / "a.png"
+    whole = (caption_run.parent / "images" / "none-000.png").read_bytes()
+    file.write_bytes(whole)
+    (tmp_path / "link.png").symlink_to(file)
+    for written in ("a.png", "link.png"):
+        outcome = command("predict", caption_run, file, option, written)
+        assert outcome.code == 2
+        assert outcome.error == [
+            f"error: {written} is an image that is read.",
+            f"Name another file with {option}.",
+        ]
+        assert outcome.out == ""
+    named = command("predict", caption_run, "--output", "a.png", stdin=f"{file}\n".encode())
+    assert named.error[0] == "error: a.png is an image that is read."
+    assert file.read_bytes() == whole
+
+
+def test_a_picture_and_the_output_are_two_files(command: Any, caption_run: Path) -> None:
+    file = caption_run.parent / "images" / "none-000.png"
+    outcome = command("predict", caption_run, file, "--output", "x.png", "--picture", "x.png")
+    assert outcome.code == 2
+    assert outcome.error == ["error: --output and --picture name one file, x.png.", "Name two."]
 
 
 def test_what_is_about_text_is_refused(command: Any, image_run: Path) -> None:
@@ -59,8 +110,36 @@ def test_evaluate_refuses_what_is_not_about_images(command: Any, image_run: Path
     data = str(image_run.parent / "train")
     named = command("evaluate", image_run, "--data", data, "--text", "x")
     assert named.error[0] == f"error: --text names a column, and {image_run} reads images."
+    source = command("evaluate", image_run, "--data", data, "--from", "x")
+    assert source.error == [
+        f"error: --from names a column, and {image_run} reads images.",
+        "Leave --from out.",
+    ]
     blocks = command("evaluate", classify_run, "--data", data, "--blocks")
     assert blocks.error[0] == f"error: --blocks is for residual networks, and {classify_run} is a run of classify."
+
+
+def test_no_image_of_the_test_set_is_written_over(command: Any, image_run: Path, tmp_path: Path) -> None:
+    data = tmp_path / "test"
+    shutil.copytree(image_run.parent / "train", data)
+    file = data / "none" / "000.png"
+    whole = file.read_bytes()
+    outcome = command("evaluate", image_run, "--data", "test", "--output", "test/none/000.png")
+    assert outcome.code == 2
+    assert outcome.error == ["error: test/none/000.png lies in the test set.", "Name another file with --output."]
+    assert file.read_bytes() == whole
+
+
+def test_blocks_of_a_network_without_them(command: Any, image_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "evaluate", lambda *args, **options: pytest.fail("scored before it was refused"))
+    loaded = regard.load(image_run)
+    loaded.model = nn.Linear(1, 1)
+    monkeypatch.setattr("regard.cli.evaluate.load_runs", lambda runs: [loaded])
+    outcome = command("evaluate", image_run, "--data", image_run.parent / "train", "--blocks")
+    assert outcome.error == [
+        f"error: --blocks is for residual networks, and {image_run} is a {loaded.config.model.preset}.",
+        "Leave --blocks out.",
+    ]
 
 
 def test_the_commands_that_come_next_name_a_photo(command: Any, image_run: Path, tmp_path: Path) -> None:

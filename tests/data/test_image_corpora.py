@@ -173,6 +173,18 @@ def test_parts_of_a_folder(tmp_path: Path) -> None:
     assert data.hashes[root] != held_out.hashes[root]
 
 
+def test_what_has_no_parts_is_learnt_from_beside_what_has_them(tmp_path: Path) -> None:
+    folder(tmp_path / "a/train", {"cat": 20, "dog": 20})
+    folder(tmp_path / "a/val", {"cat": 3, "dog": 2}, seed=9)
+    folder(tmp_path / "b/train", {"cat": 4, "dog": 4}, seed=10)
+    folder(tmp_path / "b/test", {"cat": 4}, seed=11)
+    flat = npz(tmp_path / "c.npz", draw(10, seed=12), ["cat", "dog"] * 5)
+    data = prepare(str(tmp_path / "a"), str(tmp_path / "b"), flat)
+    assert (len(data.train), len(data.valid), data.n_held_out) == (58, 5, 0)
+    assert {place.split("/val/")[0] for place in data.valid.places(np.arange(5))} == {str(tmp_path / "a")}
+    assert data.told == ()
+
+
 def test_a_class_only_in_validation_is_an_error(tmp_path: Path) -> None:
     train = folder(tmp_path / "a", {"cat": 5, "dog": 5})
     valid = folder(tmp_path / "b", {"cat": 2, "fox": 2}, seed=9)

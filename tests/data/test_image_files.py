@@ -1,6 +1,7 @@
 """One image, decoded: every kind of colours becomes eight bits, upright and square; what is bad is refused by name."""
 
 import io
+import os
 import struct
 import warnings
 import zlib
@@ -114,11 +115,12 @@ def test_numbers_from_0_to_1_are_scaled_and_others_refused(tmp_path: Path) -> No
     for value, told in ((2.5, "2.5"), (np.nan, "nan")):
         image = Image.fromarray(np.full((4, 4), value, np.float32))
         error = fault(saved(tmp_path, "b.tif", image))
-        assert error.reason == "not 8 or 16 bit"
+        assert error.reason == "not of values from 0 to 1"
         assert error.problem.endswith(f"b.tif: its pixels go from {told} to {told}, and 0 to 1 was expected.")
         assert error.remedy == "Save it with 8 bits a channel."
     error = fault(saved(tmp_path, "c.tif", Image.fromarray(np.full((4, 4), -1, np.int32))))
-    assert error.problem.endswith("c.tif: its pixels go from -1 to -1, and 0 to 65535 was expected.")
+    assert error.reason == "not of values from 0 to 65,535"
+    assert error.problem.endswith("c.tif: its pixels go from -1 to -1, and 0 to 65,535 was expected.")
 
 
 def test_the_colours_of_print(tmp_path: Path) -> None:
@@ -251,7 +253,7 @@ def test_what_is_no_image(tmp_path: Path) -> None:
             f"{file}: no image of a known kind (JPEG, PNG, GIF, BMP, TIFF, WebP, PPM, JPEG 2000 or AVIF), "
             "or its beginning is damaged."
         )
-        assert error.remedy == "Convert it to PNG."
+        assert error.remedy == "Check that it is an image, or convert it to PNG."
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -259,6 +261,13 @@ def test_a_missing_file(tmp_path: Path) -> None:
     assert error.problem == f"{tmp_path}/a.png: the image cannot be opened (No such file or directory)."
     assert error.remedy == "Check its name and its permissions."
     assert fault("a\0.png").reason == "cannot be opened"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    error = fault(f"{tmp_path}/a.png")
+    assert error.reason == "cannot be opened"
+    assert error.problem == f"{tmp_path}/a.png: the image cannot be opened (no file, but a pipe, a device or a folder)."
 
 
 @settings(max_examples=60, deadline=None)

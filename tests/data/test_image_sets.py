@@ -21,7 +21,7 @@ from regard.data import image_folders
 from regard.data.image_files import ImageShape
 from regard.data.image_folders import in_order
 from regard.data.image_screening import BadImage, LabelledImage
-from regard.data.image_sets import find_images, has_part
+from regard.data.image_sets import find_images, find_part
 from regard.errors import DataError
 
 SHAPE = ImageShape(4, 3)
@@ -102,16 +102,38 @@ def test_what_is_bad_in_folders(tmp_path: Path) -> None:
     (tmp_path / "README.txt").write_text("about")
     (tmp_path / "cat/2.jpg").write_bytes(b"nothing")
     (tmp_path / "cat/3.png").write_bytes(b"")
+    (tmp_path / "cat/4.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
     (tmp_path / "cat/Thumbs.db").write_bytes(b"thumbs")
     os.mkfifo(tmp_path / "cat/pipe.png")
+    (tmp_path / "cat/gone.png").symlink_to(tmp_path / "nowhere.png")
     bad = [(one.member, one.reason) for one in read(str(tmp_path)) if isinstance(one, BadImage)]
     assert bad == [
         ("/README.txt", "no image by its name"),
         ("/loose.png", "in no class folder"),
         ("/cat/2.jpg", "no image"),
         ("/cat/3.png", "no image"),
+        ("/cat/4.HEIC", "no image"),
         ("/cat/Thumbs.db", "no image by its name"),
-        ("/cat/pipe.png", "no image by its name"),
+        ("/cat/gone.png", "cannot be opened"),
+        ("/cat/pipe.png", "cannot be opened"),
+    ]
+
+
+def test_linked_folders_are_read_and_loops_end(tmp_path: Path) -> None:
+    save(tmp_path / "pets/cat/1.png")
+    save(tmp_path / "elsewhere/2.png")
+    save(tmp_path / "elsewhere/in/3.png")
+    (tmp_path / "pets/cat/more").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "pets/cat/again").symlink_to(tmp_path / "elsewhere/in")
+    (tmp_path / "pets/cat/up").symlink_to(tmp_path / "pets")
+    (tmp_path / "elsewhere/back").symlink_to(tmp_path / "pets/cat")
+    (tmp_path / "pets/dog").symlink_to(tmp_path / "elsewhere/in")
+    found = good(str(tmp_path / "pets"))
+    assert [(one.label, one.member) for one in found] == [
+        ("cat", "/cat/1.png"),
+        ("cat", "/cat/again/3.png"),
+        ("cat", "/cat/more/2.png"),
+        ("dog", "/dog/3.png"),
     ]
 
 
@@ -121,8 +143,8 @@ def test_parts_of_a_folder(tmp_path: Path) -> None:
     for part, member, label in (("train", "/train/cat/1.png", "cat"), ("valid", "/Val/cat/2.png", "cat")):
         [only] = good(str(tmp_path), part=part)
         assert (only.member, only.label, only.place) == (member, label, f"{tmp_path}{member}")
-    assert has_part([str(tmp_path)], "test")
-    assert not has_part([str(tmp_path / "train")], "test")
+    assert find_part([str(tmp_path), str(tmp_path / "train")], "test") == find_images([str(tmp_path)], part="test")
+    assert find_part([str(tmp_path / "train")], "test") == []
     [only] = good(str(tmp_path / "train"), part="test")  # a folder without parts is taken whole
     assert only.member == "/cat/1.png"
 
@@ -146,10 +168,30 @@ def test_a_folder_without_class_folders(tmp_path: Path) -> None:
     for number in range(3):
         save(tmp_path / f"{number}.png")
     error = fault(str(tmp_path))
-    assert error.problem == f"{tmp_path}: no class folder is in it and 3 images without a label."
+    assert error.problem == f"{tmp_path}: no class folder is in it, only 3 images without a label."
     assert error.remedy == (
         "Give a folder with a folder of images for each class; or name files inside it: IDX, or .npz."
     )
+
+
+def test_a_part_without_class_folders(tmp_path: Path) -> None:
+    save(tmp_path / "train/1.png")
+    save(tmp_path / "test/1.png")
+    [source] = find_images([str(tmp_path)], part="train")
+    with pytest.raises(DataError) as caught:
+        source.own_shape()
+    assert caught.value.problem == f"{tmp_path}/train: no class folder is in it, only 1 image without a label."
+
+
+@pytest.mark.parametrize(
+    ("sides", "size"),
+    [((30, 30, 30), 30), ((30, 30, 31), 28), ((53, 45, 47), 40), ((213, 100, 480), 208), ((300, 400, 500), 224)],
+)
+def test_images_of_several_sizes_become_what_patches_divide(tmp_path: Path, sides: tuple[int, ...], size: int) -> None:
+    for number, side in enumerate(sides):
+        save(tmp_path / f"cat/{number}.png", size=(side, side + 9))
+    [source] = find_images([str(tmp_path)], part="train")
+    assert source.own_shape() == ImageShape(size, 3)
 
 
 def test_the_shape_that_suits_a_folder(tmp_path: Path) -> None:
@@ -265,6 +307,20 @@ def test_images_without_labels(tmp_path: Path) -> None:
     assert len(good(file)) == 2
     plain = idx(tmp_path / "pictures", draw(2, 4, 4))
     assert fault(plain).problem == f"{plain}: there is no file of labels beside it."
+
+
+def test_labels_are_found_among_what_is_named(tmp_path: Path) -> None:
+    files = {}
+    for name, first in (("a", 0), ("b", 4)):
+        files[f"{name}-images"] = idx(tmp_path / f"{name}-images", draw(4, 4, 4, seed=first))
+        files[f"{name}-labels"] = idx(tmp_path / f"{name}-labels", np.arange(first, first + 4, dtype=np.uint8))
+    for order in (("a-images", "b-images", "a-labels", "b-labels"), ("b-labels", "a-images", "a-labels", "b-images")):
+        found = good(*(files[name] for name in order), shape=GREY)
+        assert {(one.place, one.label) for one in found} == {
+            (f"{files[f'{name}-images']}:{number}", str(first + number))
+            for name, first in (("a", 0), ("b", 4))
+            for number in range(4)
+        }
 
 
 def test_labels_without_images(tmp_path: Path) -> None:
@@ -415,7 +471,7 @@ def test_other_numbers_in_an_npz(tmp_path: Path) -> None:
     np.savez(file, x=np.stack([np.zeros((4, 4)), np.full((4, 4), 2.0)]), y=labels)
     found = read(file)
     assert isinstance(found[0], LabelledImage)
-    assert found[1] == BadImage(file, ":1", "not 8 or 16 bit")
+    assert found[1] == BadImage(file, ":1", "not of values from 0 to 1")
     np.savez(file, x=np.zeros((2, 4, 4), np.int64), y=labels)
     assert fault(file).remedy == "Save them so, as uint8."
 
@@ -432,6 +488,12 @@ def test_arrays_that_an_npz_lacks(tmp_path: Path) -> None:
     assert error.remedy == "Save the labels beside them, as test_labels."
     np.savez(file, x=draw(1, 4, 4), y=[1], y_test=[1])
     assert fault(file).problem == f"{file}: the labels 'y_test' have no images; there is: x, y and y_test."
+    np.savez(file, x=draw(1, 4, 4), images=draw(1, 4, 4), y=[1])
+    error = fault(file)
+    assert error.problem == f"{file}: both 'x' and 'images' are images by their names."
+    assert error.remedy == "Leave one of them out, or name parts: x_train, x_test."
+    np.savez(file, x=draw(1, 4, 4), y=1)
+    assert fault(file).problem == f"{file}, array 'y': numbers were expected, not one number of int64."
     np.savez(file, x=draw(2, 4, 4), y=[1])
     assert fault(file).problem == f"{file}, array 'x': 2 images, and {file}, array 'y' holds 1 labels."
 
@@ -458,7 +520,9 @@ def test_an_npz_header_that_lies(tmp_path: Path) -> None:
     file = npz(tmp_path / "a.npz", "(2, 4, 4)", bytes(32), columns_first=True)
     assert fault(file).problem == f"{file}, array 'x': its columns are stored first, and rows are read."
     file = npz(tmp_path / "a.npz", "(2,)", bytes(16), kind="|O")
-    assert fault(file).problem == f"{file}, array 'x': numbers were expected, not 2 numbers of object."
+    error = fault(file)
+    assert error.problem == f"{file}, array 'x': it holds Python objects, which are never read."
+    assert error.remedy == "Save numbers as numbers, and the names of classes as text: array.astype(str)."
     file = npz(tmp_path / "a.npz", "(2, 4", bytes(16))
     assert fault(file).problem.startswith(f"{file}: not a whole NPZ file of numbers: ")
 
@@ -487,5 +551,11 @@ def test_what_holds_no_labelled_images(tmp_path: Path) -> None:
     assert error.remedy == "Put images into a folder for each class, and name the folder around these."
     assert fault(f"{tmp_path}/photos").problem == f"{tmp_path}/photos: there is no such file."
     assert fault().problem == "No image was named."
+    error = fault("")
+    assert error.problem == "The name of a folder or file is empty."
+    assert error.remedy == "Name a folder of class folders, IDX files, or an .npz file."
+    for name in ("pets.zip", "pets.tar.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"packed"))
+        assert fault(f"{tmp_path}/{name}").remedy == "Unpack it, and name the folder of class folders."
     (tmp_path / "broken.gz").write_bytes(b"no gzip")
     assert fault(f"{tmp_path}/broken.gz").problem == f"{tmp_path}/broken.gz: damaged or incomplete gzip data."

@@ -73,6 +73,13 @@ def test_records_that_never_tell_are_an_error(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{"a": "x", "b": "y"}\n')
     with pytest.raises(DataError, match=r"a\.jsonl holds 2 columns: a and b"):
         rows(file)
+    for empty in ("{}\n{}\n", '{"a": ["x"]}\n'):
+        file = write(tmp_path / "c.jsonl", empty)
+        for labelled in (True, False):
+            with pytest.raises(DataError) as caught:
+                list(read_labelled([file], DataConfig(), labelled=labelled))
+            assert caught.value.problem == f"{file}: its records hold no text, no number and no truth value."
+            assert caught.value.remedy == 'Write them as {"text": "…", "label": "…"}.'
     many = write(tmp_path / "b.jsonl", '{"a": "x", "b": "y"}\n' * MAX_WAITING + '{"text": "x", "label": "y"}\n')
     with pytest.raises(DataError, match=r"b\.jsonl holds 2 columns: a and b"):
         rows(many)

@@ -25,11 +25,12 @@ from regard.tasks.task import Prepared
 CPU = torch.device("cpu")
 
 
-def prepare(folder: Path, settings: dict[str, Any] | None = None) -> Prepared:
-    table = draw_captions(folder / "images")
+def prepare(folder: Path, settings: dict[str, Any] | None = None, *, vocabulary: Path | None = None) -> Prepared:
+    drawn = folder / "images" / "captions.tsv"
+    table = str(drawn) if drawn.exists() else draw_captions(folder / "images")
     config = configuration.from_tables({"task": "caption", "data": {"train": [table]}}, origin="test")
     config = configuration.override(config, {**DESCRIBING, **(settings or {})})
-    return Caption.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    return Caption.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
 def parts(prepared: Prepared) -> tuple[Caption, Captioner, CaptionExamples]:
@@ -85,6 +86,21 @@ def test_the_loss_is_that_of_each_caption_with_its_own_image(tmp_path: Path) -> 
 def test_classes_are_not_mixed_where_there_are_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^augmentation\.mixup mixes classes, and a caption is none\."):
         prepare(tmp_path, {"augmentation.mixup": 0.2})
+
+
+@pytest.mark.parametrize("name", ["target", "second", "label"])
+def test_columns_of_other_tasks_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(tmp_path, {f"data.{name}": "x"})
+    assert caught.value.problem == f"data.{name} = x names a column, and the task caption reads no such."
+    assert caught.value.remedy == f"Leave --{'to' if name == 'target' else name} out."
+
+
+def test_a_run_that_goes_on_keeps_the_size_of_its_images(tmp_path: Path) -> None:
+    task, _, _ = parts(prepare(tmp_path, {"data.image_size": 12, "data.channels": 1}))
+    task.save(tmp_path / "vocabulary")
+    again, _, _ = parts(prepare(tmp_path, vocabulary=tmp_path / "vocabulary"))
+    assert again.table.shape.dimensions == (12, 12, 1)
 
 
 def test_images_are_changed_while_a_model_learns(tmp_path: Path) -> None:

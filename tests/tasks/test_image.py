@@ -105,6 +105,41 @@ def test_a_change_that_leaves_nothing_of_an_image_is_refused_at_once(tmp_path: P
         prepare(tmp_path, {"augmentation.cutout": 8})
 
 
+def test_a_run_that_goes_on_keeps_the_size_of_its_images(tmp_path: Path) -> None:
+    task, _, _ = parts(prepare(tmp_path, {"data.image_size": 6, "data.channels": 1}))
+    task.save(tmp_path / "vocabulary")
+    again, _, _ = parts(prepare(tmp_path, vocabulary=tmp_path / "vocabulary"))
+    assert again.table.shape.dimensions == (6, 6, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem", "remedy"),
+    [
+        ("data.label", "kind", "data.label = kind names a column, and the task image reads no such.", "--label"),
+        ("data.source", "en", "data.source = en names a column, and the task image reads no such.", "--from"),
+        ("tokenizer.kind", "words", "tokenizer.kind = words is about text, and the task image reads none.", "it"),
+        (
+            "training.batch_tokens",
+            77,
+            "training.batch_tokens = 77 counts tokens, and batches of the task image are counted in images.",
+            "--batch-images",
+        ),
+    ],
+)
+def test_settings_about_text_are_refused(tmp_path: Path, key: str, value: Any, problem: str, remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(tmp_path, {key: value})
+    assert caught.value.problem == problem
+    assert remedy in caught.value.remedy
+
+
+def test_the_best_by_a_score_that_few_classes_do_not_have(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(tmp_path, {"training.best_by": "top_5"})
+    assert caught.value.problem == "training.best_by is top_5, a score among more than 5 classes, and there are 3."
+    assert caught.value.remedy == "Choose another: --set training.best_by=accuracy"
+
+
 # Loss
 
 
@@ -266,6 +301,14 @@ def test_a_class_among_the_five_likeliest(tmp_path: Path) -> None:
     assert accuracy.value == pytest.approx(100 * np.mean(np.array(ranks) == 0))
 
 
+def test_images_of_another_size_are_told_with_the_scores(image_run: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", images=np.zeros((3, 9, 9, 3), np.uint8), labels=["none"] * 3)
+    found = regard.load(image_run).evaluate([str(tmp_path / "x.npz")])
+    assert found.notes == (
+        "3 of 3 images have another size: the shorter side is scaled to 8 pixels, and the centre kept.",
+    )
+
+
 def test_images_are_named_from_files_and_arrays(image_run: Path) -> None:
     run = regard.load(image_run)
     files = [image_run.parent / "train" / name / "000.png" for name in ("standing", "lying")]
@@ -292,11 +335,19 @@ def test_images_of_any_kind_are_fitted(image_run: Path, tmp_path: Path) -> None:
         (np.full((4, 4), -1.0), r"^an array: its pixels go from -1 to -1"),
         ("nowhere.png", r"^nowhere\.png: the image cannot be opened"),
         (".", r"^\. is a folder\.\nName its images"),
+        (Pillow.new("L", (4, 4)), r"^An image is the name of a file or an array, not Image\.\n.*numpy\.asarray"),
     ],
 )
 def test_what_is_no_image(image_run: Path, image: Any, message: str) -> None:
     with pytest.raises(RegardError, match=message):
         regard.load(image_run).predict([image])
+
+
+@pytest.mark.parametrize("one", [np.zeros((8, 8), np.uint8), np.zeros((8, 8, 3), np.uint8), Path("photo.jpg")])
+def test_one_image_that_is_no_list_is_refused(image_run: Path, caption_run: Path, one: Any) -> None:
+    for run in (image_run, caption_run):
+        with pytest.raises(UsageError, match=r"^A list of images was expected, and one came\.\nWrite it in brackets"):
+            regard.load(run).predict(one)
 
 
 def test_a_run_over_images_reads_no_text(image_run: Path) -> None:
@@ -317,3 +368,41 @@ def test_a_new_run_begins_with_the_weights_of_another(image_run: Path, tmp_path:
     before = regard.load(image_run)
     for name, parameter in run.model.named_parameters():
         assert torch.equal(parameter, before.model.get_parameter(name))
+
+
+def test_the_head_of_other_classes_is_not_taken(image_run: Path, tmp_path: Path) -> None:
+    train = Path(draw_stripes(tmp_path / "x"))
+    for name in ("lying", "none", "standing"):
+        (train / name).rename(train / f"other-{name}")
+    settings = {**SEEING, "training.init": str(image_run), "training.steps": 1, "training.learning_rate": 0.0}
+    run = regard.train("image", train=str(train), run=tmp_path / "run", settings=settings)
+    assert isinstance(run, regard.Run)
+    before = regard.load(image_run)
+    same = {
+        name: torch.equal(parameter, before.model.get_parameter(name))
+        for name, parameter in run.model.named_parameters()
+    }
+    assert not same["head.output.weight"]
+    assert all(equal for name, equal in same.items() if not name.startswith("head."))
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "size"),
+    [
+        (200, {}, 32),
+        (90, {}, 90),
+        (200, {"data.image_size": 120}, 120),
+        (200, {"model.stem": "large"}, 200),
+    ],
+)
+def test_photographs_become_what_suits_the_model(tmp_path: Path, own: int, settings: dict[str, Any], size: int) -> None:
+    random = np.random.default_rng(2)
+    images = random.integers(0, 255, (12, own, own), dtype=np.uint8)
+    np.savez(tmp_path / "x.npz", images=images, labels=np.arange(12) % 2)
+    tables = {"task": "image", "data": {"train": [str(tmp_path / "x.npz")]}}
+    config = configuration.override(
+        configuration.from_tables(tables, origin="test"), {**SEEING, "data.hold_out": 2, **settings}
+    )
+    prepared = Image.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    assert isinstance(prepared.task, Image)
+    assert prepared.task.table.shape.size == size

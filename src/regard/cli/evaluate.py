@@ -1,7 +1,8 @@
 """`regard evaluate`: a run's scores on a test set."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -92,8 +93,9 @@ def evaluate(
     A run of classify has accuracy, macro F1 and a table of which class was taken for which, one of image top-5 accuracy,
     too; one of tag accuracy, and of entities F1; one of regress Spearman's correlation, R² and the mean absolute error.
     """
-    if output:
-        refuse_output(output, data)  # now, not after the work
+    if output:  # now, not after the work
+        refuse_output(output, data)
+        refuse_output_inside(output, data)
     [loaded] = load_runs([run])
     task = loaded.config.task
     if task == "translate":
@@ -107,10 +109,12 @@ def evaluate(
     refuse_columns(run, task, columns, source)
     if blocks and task != "image":
         raise UsageError(f"--blocks is for residual networks, and {run} is a run of {task}.", "Leave --blocks out.")
-    unit = {"translate": "sentences", "tag": "sentences", "classify": "rows", "regress": "rows", "image": "images"}.get(
-        task, "tokens"
-    )
-    with Stages(unit=unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE) as stages:
+    if blocks and not hasattr(loaded.model, "without_blocks"):
+        network = loaded.config.model.preset or "network of another kind"
+        raise UsageError(f"--blocks is for residual networks, and {run} is a {network}.", "Leave --blocks out.")
+    with Stages(
+        unit=UNITS.get(task, "tokens"), others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE
+    ) as stages:
         found = loaded.evaluate(
             data,
             source=source,
@@ -218,6 +222,13 @@ def show_blocks(found: "Evaluation") -> None:
     print_table(["switched off", "accuracy, alone", "with all above"], rows, left=(0,))
 
 
+def refuse_output_inside(output: str, data: Sequence[str]) -> None:
+    """Refuse to write over a file in a folder that is scored."""
+    path = Path(output).resolve()
+    if path.exists() and any(path.is_relative_to(Path(one).resolve()) for one in data if Path(one).is_dir()):
+        raise UsageError(f"{output} lies in the test set.", "Name another file with --output.")
+
+
 def refuse_option_of_text(run: str, on_bad: str) -> None:
     """Refuse a policy for bad lines where every line has to be good."""
     if on_bad:
@@ -242,6 +253,8 @@ def refuse_options_of_translation(run: str, **options: object) -> None:
 
 def refuse_columns(run: str, task: str, columns: ColumnOptions | None, source: str) -> None:
     """Refuse columns of labelled data where there are none, and those of another kind of data."""
+    if task == "image" and source:
+        raise UsageError(f"--from names a column, and {run} reads images.", "Leave --from out.")
     if task in LABELLED and source:
         raise UsageError(f"--from is for translations and running text, and {run} labels rows.", "Give --text instead.")
     tables = {"second", "split", "part"}

@@ -70,7 +70,7 @@ def predict(
         tell_files(inputs, data=True)
     check_task(loaded, data=data, second=second, top=top)
     if picture:
-        check_picture(loaded, inputs)
+        check_picture(loaded, inputs, picture=picture, output=output)
     done: list[str] = []
     sink = done.extend if output else print_lines
     with Waiting(
@@ -81,7 +81,8 @@ def predict(
 
             found = predict_file(loaded, data, text=text, second=second, top=top or 0, json=json, progress=waiting)
         elif images:
-            found = predict_images(loaded, inputs, top=top or 0, json=json, progress=waiting)
+            written = {"--output": output, "--picture": picture}
+            found = predict_images(loaded, inputs, top=top or 0, json=json, written=written, progress=waiting)
         else:
             found = predict_lines(loaded, inputs, second=second, top=top or 0, json=json, progress=waiting)
         for lines in found:

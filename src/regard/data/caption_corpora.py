@@ -14,7 +14,8 @@ import numpy as np
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.caption_screening import CaptionTables, look_through, uncaptioned
 from regard.data.checks import BAD_SHARE
-from regard.data.image_files import ImageShape
+from regard.data.image_files import ImageShape, suited
+from regard.data.image_folders import LARGEST_OWN
 from regard.data.stored_captions import CaptionSet, CaptionSide, stored_captions
 from regard.data.stored_images import stored_images
 from regard.data.text_screening import Progress, allowed_share
@@ -41,15 +42,23 @@ class CaptionData:
 
 
 def prepare_captions(
-    data: DataConfig, tokenizer: TokenizerConfig, *, given: Tokenizer | None, progress: Progress
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    *,
+    given: Tokenizer | None,
+    usual: int = LARGEST_OWN,
+    progress: Progress,
 ) -> CaptionData:
-    """Read, screen, hold out, learn the vocabulary (unless one is given) and store images and captions, or find them."""
+    """Read, screen, hold out, learn the vocabulary (unless one is given) and store images and captions, or find them.
+
+    usual: what photographs become, where no size is asked for
+    """
     given = given or given_tokenizer(tokenizer)  # before the tables are read, so that a wrong file is known at once
     share = allowed_share(data.on_bad)
     tables = _tables(data, progress)
     for part, own in tables.items():
         own.enforce(part, share)  # before the images are decoded, which may take long
-    shape = _shape(tables["train"], data)
+    shape = _shape(tables["train"], data, usual)
     sides = {part: _side(own, part, shape, progress) for part, own in tables.items()}
     for part, own in tables.items():
         own.enforce(part, share)
@@ -126,12 +135,14 @@ def _tables(data: DataConfig, progress: Progress) -> dict[str, CaptionTables]:
     return {"train": both, "valid": both} if both.images["valid"] else {"train": both}
 
 
-def _shape(tables: CaptionTables, data: DataConfig) -> ImageShape:
+def _shape(tables: CaptionTables, data: DataConfig, usual: int) -> ImageShape:
     """Return what all images become: as asked, else as it suits those of the first table, in colours if any has them."""
     if data.image_size and data.channels:
         return ImageShape(data.image_size, data.channels)
     own = [images.own_shape() for images in tables.sources("train").values()]
-    return ImageShape(data.image_size or own[0].size, data.channels or max(shape.channels for shape in own))
+    return ImageShape(
+        data.image_size or suited(own[0].size, usual), data.channels or max(shape.channels for shape in own)
+    )
 
 
 def _side(tables: CaptionTables, part: str, shape: ImageShape, progress: Progress) -> CaptionSide:
@@ -179,12 +190,8 @@ def _told(tables: Mapping[str, CaptionTables], train: CaptionSet, valid: Caption
     """What the report before the first step says of decisions that were taken."""
     training, validation = tables["train"], tables.get("valid")
     told = [("columns", training.tables[0].columns.sentence())]
-    images = train.image_set.corpus
-    if n_fitted := images.facts["n_fitted"]:
-        fitted = f"{n_fitted:,} of {len(images):,} images have another size"
-        told.append(
-            ("size", f"{fitted}: the shorter side is scaled to {train.shape.size:,} pixels, and the centre kept")
-        )
+    if fitted := train.image_set.fitted:
+        told.append(("size", fitted))
     if validation is None and training.split:
         told.append(("held out", f"no good row of '{training.split}' is of validation"))
     told += [("left out", sentence) for sentence in train.faults.sentences()]

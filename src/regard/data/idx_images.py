@@ -62,14 +62,22 @@ def is_idx(file: str) -> bool:
 
 
 def pair_idx(files: list[str]) -> list[IdxImages]:
-    """Put each IDX file of images together with its labels: the file that is named next to it, or that lies beside it."""
+    """Put each IDX file of images together with its labels.
+
+    These are the file that is named too and called so; else one that is named next to it; else one that lies beside it.
+    """
     dimensions = {}
     for file in files:
         check_regular(file)
         with open_file(file) as stream:
             dimensions[file] = len(_open_array(file, stream).shape)
-    pairs: list[IdxImages] = []
-    waiting = list(files)
+    named = {Path(file): file for file in files if dimensions[file] == 1}
+    labels_of = {
+        file: next(named[path] for path in called)
+        for file in files
+        if dimensions[file] > 1 and (called := [path for path in _label_files(file) if path in named])
+    }
+    waiting = [file for file in files if file not in {*labels_of, *labels_of.values()}]
     while waiting:
         first, second = waiting[0], waiting[1] if len(waiting) > 1 else ""
         if second and (dimensions[first] == 1) != (dimensions[second] == 1):
@@ -82,8 +90,8 @@ def pair_idx(files: list[str]) -> list[IdxImages]:
         else:
             images, labels = first, _labels_beside(first)
             del waiting[:1]
-        pairs.append(IdxImages(root=images, labels=labels))
-    return pairs
+        labels_of[images] = labels
+    return [IdxImages(root=file, labels=labels_of[file]) for file in files if file in labels_of]
 
 
 def _open_array(file: str, stream: BinaryIO) -> StoredArray:
@@ -103,14 +111,21 @@ def _open_array(file: str, stream: BinaryIO) -> StoredArray:
     return StoredArray(file, struct.unpack(f">{magic[3]}I", counts), np.dtype(_TYPES[magic[2]]), stream)
 
 
-def _labels_beside(images: str) -> str:
-    """Return the labels file that belongs to a file of images by its name, such as train-labels-idx1-ubyte.gz."""
+def _label_files(images: str) -> list[Path]:
+    """Return what the labels of a file of images may be called, such as train-labels-idx1-ubyte.gz."""
     path = Path(images)
     named = re.sub("idx[34]", "idx1", re.sub("images?", "labels", path.name))
+    if named == path.name:
+        return []
     plain = named.removesuffix(".gz")
-    candidates = [path.with_name(name) for name in (named, plain, f"{plain}.gz") if name != path.name]
+    return [path.with_name(name) for name in dict.fromkeys((named, plain, f"{plain}.gz"))]
+
+
+def _labels_beside(images: str) -> str:
+    """Return the labels file that lies beside a file of images."""
+    candidates = _label_files(images)
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     if found is None:
-        looked = f", such as {candidates[0]}" if named != path.name else ""
+        looked = f", such as {candidates[0]}" if candidates else ""
         raise DataError(f"{images}: there is no file of labels beside it{looked}.", "Name the labels file behind it.")
     return str(found)

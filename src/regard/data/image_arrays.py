@@ -38,7 +38,8 @@ class StoredArray:
 
     @property
     def text(self) -> str:
-        return f"{' × '.join(f'{count:,}' for count in self.shape)} numbers of {self.dtype}"
+        count = " × ".join(f"{count:,}" for count in self.shape)
+        return f"{count} numbers of {self.dtype}" if count else f"one number of {self.dtype}"
 
     def rows(self) -> Iterator[Array]:
         """Yield the rows of the array, one at a time; the stream must end with them."""

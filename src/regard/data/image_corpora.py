@@ -4,17 +4,17 @@ All images of one part become one corpus, in which the held out ones are rows li
 matter of numbers, and costs no second decoding. Its columns stand in `stored_images.py`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from regard.config import DataConfig
 from regard.data.formats.names import listed
-from regard.data.hold_out import HoldOut, is_held_out
-from regard.data.image_files import ImageShape
+from regard.data.image_files import ImageShape, suited
+from regard.data.image_folders import LARGEST_OWN
 from regard.data.image_screening import ImageSource
-from regard.data.image_sets import find_images, has_part
+from regard.data.image_sets import find_images, find_part
 from regard.data.label_screening import sorted_labels
 from regard.data.stored_images import ImageSet, stored_images
 from regard.data.text_screening import Progress, allowed_share
@@ -44,21 +44,22 @@ def prepare_images(
     *,
     size: int = 0,
     channels: int = 0,
+    usual: int = LARGEST_OWN,
     labels: tuple[str, ...] | None = None,
     progress: Progress,
 ) -> ImageData:
     """Read, screen, hold out and store images, or find them stored.
 
     size, channels:  what all images become; 0 takes what suits the training images
+    usual:           what photographs become, where no size is asked for
     labels:          those that are known already, as from another run; None takes them from the training images
     """
     if not data.train:
         raise DataError("There is nothing to train on.", "Give a folder of class folders, or files, with --train.")
     share = allowed_share(data.on_bad)
     sources = find_images(data.train, part="train")
-    shape = _shape(sources, size, channels)
-    from_parts = not data.valid and has_part(data.train, "valid")
-    valid_sources = find_images(data.valid or data.train, part="valid") if data.valid or from_parts else []
+    shape = _shape(sources, size, channels, usual)
+    valid_sources = find_images(data.valid, part="valid") if data.valid else find_part(data.train, "valid")
     found = stored_images(sources, shape, progress)
     found.faults.enforce(share)
     _refuse_empty(found, share)
@@ -106,12 +107,12 @@ def read_images(
     return _numbered(found, labels, trained=False)
 
 
-def _shape(sources: Sequence[ImageSource], size: int, channels: int) -> ImageShape:
+def _shape(sources: Sequence[ImageSource], size: int, channels: int, usual: int) -> ImageShape:
     """Return what all images become: as asked, else as it suits the first source, in colours if any has them."""
     if size and channels:
         return ImageShape(size, channels)
     own = [source.own_shape() for source in sources]
-    return ImageShape(size or own[0].size, channels or max(shape.channels for shape in own))
+    return ImageShape(size or suited(own[0].size, usual), channels or max(shape.channels for shape in own))
 
 
 def _numbered(images: ImageSet, labels: Sequence[str], *, trained: bool) -> ImageSet:
@@ -140,11 +141,7 @@ def _split(images: ImageSet, labels: Sequence[str], wanted: int) -> tuple[ImageS
 
     Equal images fall on one side. A class of which all images would be held out stays in training.
     """
-    hold_out = HoldOut(wanted, noun="images", source="content")
-    for key in _keys(images):
-        hold_out.add(key)
-    limit = hold_out.limit()
-    held_out = np.fromiter((is_held_out(key, limit) for key in _keys(images)), np.bool_, len(images))
+    held_out = images.held_out(wanted)
     there, left = (np.bincount(own, minlength=len(labels)) for own in (images.classes, images.classes[~held_out]))
     lost = (there > 0) & (left == 0)
     held_out &= ~lost[images.classes]
@@ -155,11 +152,6 @@ def _split(images: ImageSet, labels: Sequence[str], wanted: int) -> tuple[ImageS
         for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out))
     )
     return training, valid, [label for label, gone in zip(labels, lost.tolist(), strict=True) if gone]
-
-
-def _keys(images: ImageSet) -> Iterator[str]:
-    """Yield what decides whether each image is held out."""
-    return (str(key) for key in images.corpus.numbers["hash"])
 
 
 def _refuse_empty(train: ImageSet, share: float) -> None:
@@ -191,13 +183,9 @@ def _told(
     data: DataConfig, train: ImageSet, valid: ImageSet, counts: Mapping[str, int], kept: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """What the report before the first step says of decisions that were taken."""
-    told: list[tuple[str, str]] = []
-    size, n_fitted = train.shape.size, train.corpus.facts["n_fitted"]
-    if n_fitted:
-        fitted = f"{n_fitted:,} of {len(train.corpus):,} images have another size"
-        told.append(("size", f"{fitted}: the shorter side is scaled to {size:,} pixels, and the centre kept"))
+    told = [("size", train.fitted)] if train.fitted else []
     held_out = train.corpus is valid.corpus
-    if held_out and has_part(data.train, "test"):
+    if held_out and find_part(data.train, "test"):
         told.append(("held out", "no part is of validation; the part test is left for `regard evaluate`"))
     if kept:
         told.append(("not held out", f"all images of {_named(kept)}, of which too few are there"))

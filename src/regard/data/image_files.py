@@ -5,6 +5,7 @@ bits scaled to 8, the shorter side scaled to the size and the centre kept. Of a 
 """
 
 import os
+import stat
 import threading
 import warnings
 from contextlib import suppress
@@ -21,7 +22,9 @@ from regard.errors import DataError, UsageError
 Pixels = npt.NDArray[np.uint8]
 
 MAX_PIXELS = 1 << 26  # 67 million: more than the sensors of most cameras have
-_ENDINGS = ".jpg .jpeg .jfif .png .bmp .gif .tif .tiff .webp .ppm .pgm .pbm .pnm .jp2 .avif"
+# Of names that claim to be images; the last are not read, but photographs, and left out they must not go unseen.
+SMALL = 96  # pixels of an edge: larger images are photographs, which are scaled to what suits a model
+_ENDINGS = ".jpg .jpeg .jfif .png .bmp .gif .tif .tiff .webp .ppm .pgm .pbm .pnm .jp2 .avif .heic .heif .jxl"
 ENDINGS = frozenset(_ENDINGS.split())
 # No others: Pillow would run Ghostscript on EPS, and hand some rarer ones to programs of the system.
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
@@ -59,6 +62,11 @@ class ImageShape:
     def dimensions(self) -> tuple[int, int, int]:
         """Height, width and channels of the pixels."""
         return self.size, self.size, self.channels
+
+
+def suited(own: int, usual: int) -> int:
+    """Return the size that images of their `own` become where none is asked for: of photographs that which is usual."""
+    return min(own, usual) if own > SMALL else own
 
 
 class BadImageError(DataError):
@@ -151,12 +159,14 @@ def check_pixels(place: str, width: int, height: int) -> None:
 
 def _opened(name: str) -> BinaryIO:
     try:
-        return Path(name).open("rb")
+        if stat.S_ISREG(Path(name).stat().st_mode):
+            return Path(name).open("rb")
+        told = "no file, but a pipe, a device or a folder"  # a pipe that nobody writes to would be waited for, for ever
     except (OSError, ValueError) as error:  # the last is for a NUL in the name
-        told = error.strerror if isinstance(error, OSError) else error
-        raise BadImageError(
-            name, "cannot be opened", f"the image cannot be opened ({told})", "Check its name and its permissions."
-        ) from None
+        told = str(error.strerror if isinstance(error, OSError) else error)
+    raise BadImageError(
+        name, "cannot be opened", f"the image cannot be opened ({told})", "Check its name and its permissions."
+    )
 
 
 def _header(stream: BinaryIO, name: str) -> tuple[Image.Image, Image.Transpose | None]:
@@ -178,7 +188,10 @@ def _header(stream: BinaryIO, name: str) -> tuple[Image.Image, Image.Transpose |
     except Exception:  # as in `_decode`
         formats = "JPEG, PNG, GIF, BMP, TIFF, WebP, PPM, JPEG 2000 or AVIF"
         raise BadImageError(
-            name, "no image", f"no image of a known kind ({formats}), or its beginning is damaged", "Convert it to PNG."
+            name,
+            "no image",
+            f"no image of a known kind ({formats}), or its beginning is damaged",
+            "Check that it is an image, or convert it to PNG.",
         ) from None
 
 
@@ -198,12 +211,12 @@ def scaled(values: npt.NDArray[Any], place: str) -> Pixels:
     if values.dtype == np.uint8:
         return values
     lowest, highest = values.min(), values.max()
-    most = 1.0 if values.dtype.kind == "f" else 65_535
+    most = 1 if values.dtype.kind == "f" else 65_535
     if not (lowest >= 0 and highest <= most):  # so that NaN is refused too
         raise BadImageError(
             place,
-            "not 8 or 16 bit",
-            f"its pixels go from {lowest:g} to {highest:g}, and 0 to {most:g} was expected",
+            f"not of values from 0 to {most:,}",
+            f"its pixels go from {lowest:g} to {highest:g}, and 0 to {most:,} was expected",
             "Save it with 8 bits a channel.",
         )
     return np.rint(values * (255.0 / most)).astype(np.uint8)

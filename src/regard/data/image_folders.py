@@ -3,7 +3,8 @@
     pets/cat/1.jpg  pets/dog/a/2.png                    the classes cat and dog
     pets/train/cat/1.jpg  pets/val/cat/7.jpg            the same, in parts
 
-Hidden files and folders are ignored. Files are read in the order of their names, by several threads at once.
+Hidden files and folders are ignored, linked ones are read. Files are read in the order of their names, by several threads
+at once.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import statistics
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,6 +27,7 @@ from regard.runtime import cores
 
 N_MEASURED = 100  # images whose headers tell the size that suits all
 LARGEST_OWN = 224  # pixels a side, of the size that is chosen for images without one in common
+STEPS = ((64, 16), (32, 8), (8, 4))  # from so many pixels on it is a multiple of so many, which patches divide
 AHEAD = 8  # files read ahead, for each thread
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,8 +41,7 @@ class _File:
 
     @property
     def is_image(self) -> bool:
-        # A pipe that nobody writes to would be waited for, for ever.
-        return self.path.suffix.lower() in ENDINGS and self.path.is_file()
+        return self.path.suffix.lower() in ENDINGS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +62,10 @@ class ImageFolder:
         return in_order(read, self._files())
 
     def own_shape(self) -> ImageShape:
-        """Return the median of the shorter sides of the first images, 224 at most; grey if all of them are."""
+        """Return the shape that `median_shape` finds."""
         shape = median_shape(file.path for file in self._files() if file.label and file.is_image)
         if shape is None:
+            _refuse_no_classes(self._folder)
             raise DataError(f"{self._folder}: no image can be read.", "Check that it is the right folder.")
         return shape
 
@@ -90,13 +93,8 @@ class ImageFolder:
         for path in _visible(self._folder, folders=False):
             yield _File(path, "", f"{self._prefix}/{shown(path.name)}")
         for folder in _visible(self._folder, folders=True):
-            for inner, names, files in os.walk(folder, onerror=_refuse):
-                names[:] = sorted(name for name in names if not name.startswith("."))
-                for name in sorted(name for name in files if not name.startswith(".")):
-                    path = Path(inner, name)
-                    yield _File(
-                        path, shown(folder.name), f"{self._prefix}/{shown(str(path.relative_to(self._folder)))}"
-                    )
+            for path in _files_below(folder):
+                yield _File(path, shown(folder.name), f"{self._prefix}/{shown(str(path.relative_to(self._folder)))}")
 
 
 def folder_parts(root: str) -> dict[str, list[ImageFolder]]:
@@ -104,13 +102,7 @@ def folder_parts(root: str) -> dict[str, list[ImageFolder]]:
 
     A folder is one of parts if all folders in it have the names of parts, or one has that of train and another of another.
     """
-    if not _visible(Path(root), folders=True):
-        images = sum(path.suffix.lower() in ENDINGS for path in _visible(Path(root), folders=False))
-        without = f" and {images:,} image{'s' if images > 1 else ''} without a label" if images else ""
-        raise DataError(
-            f"{root}: no class folder is in it{without}.",
-            "Give a folder with a folder of images for each class; or name files inside it: IDX, or .npz.",
-        )
+    _refuse_no_classes(Path(root))
     parts: dict[str, list[ImageFolder]] = {}
     others = False
     for folder in _visible(Path(root), folders=True):
@@ -135,7 +127,10 @@ def read_labelled_image(
 
 
 def median_shape(paths: Iterable[Path]) -> ImageShape | None:
-    """Return the median of the shorter sides of the first images, 224 at most; grey if all are; None if none can be read."""
+    """Return the median of the shorter sides of the first images, 224 at most; grey if all are; None if none can be read.
+
+    Where these differ, it is rounded down to a number that patches divide.
+    """
     shapes = []
     for path in islice(paths, N_MEASURED):
         try:
@@ -145,16 +140,18 @@ def median_shape(paths: Iterable[Path]) -> ImageShape | None:
     if not shapes:
         return None
     size = int(statistics.median_low(shape.size for shape in shapes))
+    if len({shape.size for shape in shapes}) > 1:
+        size -= size % next((step for least, step in STEPS if size >= least), 1)
     return ImageShape(min(size, LARGEST_OWN), max(shape.channels for shape in shapes))
 
 
 def content_of(path: Path) -> str:
     """Return the SHA-256 of a file, or that it cannot be opened."""
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return "cannot be opened"
+    with suppress(OSError):
+        if path.is_file():  # and no pipe, which nobody may write to
+            with path.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+    return "cannot be opened"
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -177,6 +174,20 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and in those below it, in the order of their names; linked folders too, none twice."""
+    real = folder.resolve()
+    met = {real, *real.parents}  # a link to one of these would lead into other classes
+    for inner, names, files in os.walk(folder, onerror=_refuse, followlinks=True):
+        below = {name: Path(inner, name).resolve() for name in sorted(names) if not name.startswith(".")}
+        names.clear()
+        for name, place in below.items():
+            if place not in met:
+                met.add(place)
+                names.append(name)
+        yield from (Path(inner, name) for name in sorted(files) if not name.startswith("."))
+
+
 def _visible(folder: Path, *, folders: bool) -> list[Path]:
     """Return what is in a folder and not hidden: the folders, or all else."""
     try:
@@ -184,6 +195,18 @@ def _visible(folder: Path, *, folders: bool) -> list[Path]:
     except OSError as error:
         _refuse(error)
     return sorted(found, key=lambda path: path.name)
+
+
+def _refuse_no_classes(folder: Path) -> None:
+    """Refuse a folder without a folder in it."""
+    if _visible(folder, folders=True):
+        return
+    images = sum(path.suffix.lower() in ENDINGS for path in _visible(folder, folders=False))
+    only = f", only {images:,} image{'s' if images > 1 else ''} without a label" if images else ""
+    raise DataError(
+        f"{folder}: no class folder is in it{only}.",
+        "Give a folder with a folder of images for each class; or name files inside it: IDX, or .npz.",
+    )
 
 
 def _refuse(error: OSError) -> NoReturn:

@@ -12,6 +12,8 @@ from regard.data.labelled import PARTS, check_part
 from regard.data.npz_images import npz_parts
 from regard.errors import DataError
 
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
+
 
 def find_images(names: Sequence[str], *, part: str) -> list[ImageSource]:
     """Return what holds the images of a part (train, valid, test) of some folders and files.
@@ -30,16 +32,17 @@ def find_images(names: Sequence[str], *, part: str) -> list[ImageSource]:
     return found
 
 
-def has_part(names: Sequence[str], part: str) -> bool:
-    """Say whether some folder or file is divided into parts of which this is one."""
+def find_part(names: Sequence[str], part: str) -> list[ImageSource]:
+    """Return what holds the images of a part in those folders and files that are divided and have it; perhaps nothing."""
     check_part(part)
-    return any(part in parts for _, parts in _divided(names))
+    return [one for _, parts in _divided(names) for one in parts.get(part, ())]
 
 
 def _divided(names: Sequence[str]) -> list[tuple[str, Mapping[str, Sequence[ImageSource]]]]:
     """Return each folder and file with what holds the images of its parts."""
-    if not names:
-        raise DataError("No image was named.", "Name a folder of class folders, IDX files, or an .npz file.")
+    if not all(names) or not names:
+        problem = "The name of a folder or file is empty." if names else "No image was named."
+        raise DataError(problem, "Name a folder of class folders, IDX files, or an .npz file.")
     found: list[tuple[str, Mapping[str, Sequence[ImageSource]]]] = []
     idx: list[str] = []
     for name in names:
@@ -52,9 +55,10 @@ def _divided(names: Sequence[str]) -> list[tuple[str, Mapping[str, Sequence[Imag
         elif is_idx(name):
             idx.append(name)
         else:
+            unpack, sort = "Unpack it, and name the folder of class folders.", "Put images into a folder for each class"
             raise DataError(
                 f"{name}: labelled images were expected: a folder of class folders, an IDX file, or an .npz file.",
-                "Put images into a folder for each class, and name the folder around these.",
+                unpack if name.lower().endswith(ARCHIVES) else f"{sort}, and name the folder around these.",
             )
     return found + [(pair.root, {"": [pair]}) for pair in pair_idx(idx)]
 

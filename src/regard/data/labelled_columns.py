@@ -117,6 +117,11 @@ def _only(names: Iterable[str]) -> str:
 
 def _cannot_tell(file: str, fields: Mapping[str, str], *, text: str, label: str | bool) -> DataError:
     names: Sequence[str] = list(fields)
+    if not names:
+        return DataError(
+            f"{file}: its records hold no text, no number and no truth value.",
+            'Write them as {"text": "…", "label": "…"}.',
+        )
     if _are_numbered(fields):
         names = [f'{name} ("{excerpt(cell, characters=20)}")' for name, cell in fields.items()]
     count = f"{len(names)} column{'' if len(names) == 1 else 's'}"

@@ -61,7 +61,15 @@ def npz_parts(file: str) -> dict[str, list[NpzImages]]:
     """Return the images of each part of an NPZ file, by the part: train, valid, test, or "" for all there are."""
     with _open(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-    roles = {role: name for name in names if (role := _role(name))}
+    roles: dict[tuple[str, str], str] = {}
+    for name in names:
+        if role := _role(name):
+            if role in roles:
+                raise DataError(
+                    f"{file}: both '{roles[role]}' and '{name}' are {role[1]} by their names.",
+                    "Leave one of them out, or name parts: x_train, x_test.",
+                )
+            roles[role] = name
     parts = [part for part, kind in roles if kind == "images"]
     if not parts:
         raise DataError(
@@ -122,7 +130,12 @@ def _member(file: str, archive: zipfile.ZipFile, name: str) -> Iterator[StoredAr
         shape, columns_first, dtype = _HEADERS[version](stream)
         array = StoredArray(f"{file}, array '{name}'", shape, dtype, stream)
         remedy = "Save it with numpy.savez, as an array of numbers (numpy.ascontiguousarray) of at least one dimension."
-        if dtype.hasobject or dtype.fields or not shape:
+        if dtype.hasobject:
+            raise DataError(
+                f"{array.file}: it holds Python objects, which are never read.",
+                "Save numbers as numbers, and the names of classes as text: array.astype(str).",
+            )
+        if dtype.fields or not shape:
             raise DataError(f"{array.file}: numbers were expected, not {array.text}.", remedy)
         if columns_first and len(shape) > 1:
             raise DataError(f"{array.file}: its columns are stored first, and rows are read.", remedy)

@@ -27,7 +27,7 @@ from regard.data.text_screening import Progress
 Numbers = npt.NDArray[np.int64]
 
 LEAST_DEVIATION = 1 / 255  # of a channel, so that one of a single colour can be divided by it
-_VERSION = "2"  # of what the cache keeps; raise it when that or the way images are read changes
+_VERSION = "3"  # of what the cache keeps; raise it when that or the way images are read changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +83,14 @@ class ImageSet:
             hold_out.add(key)
         limit = hold_out.limit()
         return np.array([is_held_out(key, limit) for key in keys], np.bool_)
+
+    @property
+    def fitted(self) -> str:
+        """Say how many images of the same files and folders had another size, and what became of them; "" if none had."""
+        if not (count := self.corpus.facts["n_fitted"]):
+            return ""
+        had = f"{count:,} of {len(self.corpus):,} images have another size"
+        return f"{had}: the shorter side is scaled to {self.shape.size:,} pixels, and the centre kept"
 
     @property
     def faults(self) -> ImageFaults:

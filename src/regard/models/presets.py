@@ -45,6 +45,8 @@ _TASKS_OWN = ("head", "n_outputs", "n_features")
 # What image data decides, where there are none yet: colours, ImageNet's classes, and so many patches to an edge.
 _IMAGES = {"n_channels": 3, "n_outputs": 1000}
 _PATCHES = 14
+# Pixels to an edge that suit others: a ResNet's large and small stem (He et al. 2016, 4.1 and 4.2), and captioners.
+_LARGE_IMAGE, _SMALL_IMAGE, _CAPTIONED_IMAGE = 224, 32, 96
 
 
 @dataclass(frozen=True)
@@ -235,12 +237,27 @@ def decided_by_data(preset: Preset) -> tuple[str, ...]:
     return tuple(one.name for one in fields(preset.config) if one.default is MISSING or one.name in _TASKS_OWN)
 
 
+def usual_image_size(table: ModelTable) -> int:
+    """Return how many pixels to an edge suit a model over images; for a network of the caller's own as for large ones."""
+    if not table.preset:
+        return _LARGE_IMAGE
+    preset = find_preset(table.preset)
+    chosen = {**preset.fields, **table.fields}
+    if preset.config is CaptionerConfig:
+        return _CAPTIONED_IMAGE
+    if "patch_size" in chosen:
+        patch_size = chosen["patch_size"]
+        return _PATCHES * max(1, patch_size) if isinstance(patch_size, int) else _PATCHES  # refused elsewhere
+    return _LARGE_IMAGE if chosen.get("stem") == "large" else _SMALL_IMAGE
+
+
 def _some_sizes(table: ModelTable, vocab_size: int) -> dict[str, int]:
     """The fields that have no default because the data decides them: of a vocabulary, and of images."""
     preset = find_preset(table.preset)
-    patch_size = {**preset.fields, **table.fields}.get("patch_size", 16)
-    edge = _PATCHES * patch_size if isinstance(patch_size, int) else _PATCHES  # what is no number is refused elsewhere
-    images = {**_IMAGES, "image_size": max(1, edge)}
+    chosen = {**preset.fields, **table.fields}
+    images = {**_IMAGES, "image_size": usual_image_size(table)}
+    if preset.config is CaptionerConfig and isinstance(chosen.get("patch_size"), int):
+        images["image_size"] = _PATCHES * max(1, chosen["patch_size"])  # that patches divide, whatever they are
     undecided = (field.name for field in fields(preset.config) if field.default is MISSING)
     return {name: images.get(name, vocab_size) for name in undecided}
 

@@ -25,11 +25,11 @@ from regard.data.stored_images import ImageSet
 from regard.data.tokenizers import SHARED, Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score, perplexity, score_translations
-from regard.models.presets import decided_by_data, find_preset
+from regard.models.presets import decided_by_data, find_preset, usual_image_size
 from regard.tasks.caption_examples import CaptionBatch, CaptionExamples
 from regard.tasks.captioning import Described, Looking, Writer, look
-from regard.tasks.image import ImageInput, decode
-from regard.tasks.image_examples import ImageList, ReadsImages
+from regard.tasks.image import ImageInput, decode, decode_all, image_notes, refuse_unread
+from regard.tasks.image_examples import ReadsImages
 from regard.tasks.image_table import ImageTable
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.token_loss import token_loss
@@ -60,8 +60,12 @@ class Caption:
             raise ConfigError(
                 "augmentation.mixup mixes classes, and a caption is none.", "Set it to 0; crop, mirror and cutout work."
             )
+        refuse_unread(config, ("target", "second", "label"))
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
-        found = prepare_captions(config.data, config.tokenizer, given=given, progress=progress)
+        known = ImageTable.find(vocabulary)
+        data = config.data if known is None else known.kept(config.data)
+        usual = usual_image_size(config.model)
+        found = prepare_captions(data, config.tokenizer, given=given, usual=usual, progress=progress)
         task = cls(found.tokenizer, config, ImageTable(shape=found.shape, mean=found.mean, deviation=found.deviation))
         task.augmentation.refuse_small(found.shape.size, found.shape.size)
         train, valid = task.examples(found.train), task.examples(found.valid)
@@ -160,7 +164,7 @@ class Caption:
 
     def notes(self, examples: CaptionExamples) -> tuple[str, ...]:
         """What a reader of the scores should know."""
-        return tuple(f"Left out: {sentence}." for sentence in examples.captions.faults.sentences())
+        return image_notes(examples.captions.image_set, examples.captions.faults.sentences())
 
     def predict(
         self,
@@ -172,7 +176,7 @@ class Caption:
         progress: Callable[[int], None] | None = None,
     ) -> list[Described]:
         """Write a caption for each image, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
-        decoded = ImageList([decode(image, self.table) for image in images])
+        decoded = decode_all(images, self.table)
         return self.write(model, decoded, decoding or self.config.decoding, seed=seed, progress=progress)
 
     def write(

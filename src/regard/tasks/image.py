@@ -4,6 +4,7 @@ A model is called as `model(images)` with images (B, C, H, W), scaled, and nothi
 of the caller's own serves too.
 """
 
+import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -16,14 +17,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.config import DataConfig, DecodingConfig, RunConfig
+from regard.config import DataConfig, DecodingConfig, RunConfig, TokenizerConfig, default_config
 from regard.data.augmentation import Augmentation, normalised
 from regard.data.image_corpora import ImageData, prepare_images, read_images
 from regard.data.image_files import Pixels, pixels_of, read_image
+from regard.data.stored_images import ImageSet
 from regard.errors import ConfigError, UsageError
 from regard.evaluation import labels as evaluation
 from regard.evaluation.scores import Score
-from regard.models.presets import decided_by_data, find_preset
+from regard.models.presets import decided_by_data, find_preset, usual_image_size
 from regard.tasks.class_weights import class_weights, weighed, weight_facts, weight_signature
 from regard.tasks.classify import Classified, classified
 from regard.tasks.image_examples import ImageBatch, ImageExamples, ImageList, Logits, read_in_batches
@@ -33,6 +35,8 @@ from regard.tasks.task import Examples, Prepared, Progress, Validation
 
 N_SAMPLES = 3  # shown at a validation
 TOP = 5  # a class among so many likeliest is right for the second accuracy
+
+COLUMNS = ("source", "target", "text", "second", "label", "split")  # settings that name a column of text
 
 ImageInput = str | os.PathLike[str] | npt.NDArray[Any]
 
@@ -53,11 +57,14 @@ class Image:
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
+        refuse_unread(config, COLUMNS)
         known = ImageTable.find(vocabulary)
+        data = config.data if known is None else known.kept(config.data)
         found = prepare_images(
-            config.data,
-            size=config.data.image_size,
-            channels=config.data.channels,
+            data,
+            size=data.image_size,
+            channels=data.channels,
+            usual=usual_image_size(config.model),
             labels=known.labels if known is not None else None,
             progress=progress,
         )
@@ -67,6 +74,11 @@ class Image:
         )
         task = cls(config, table)
         task.augmentation.refuse_small(table.shape.size, table.shape.size)
+        if config.training.best_by == "top_5" and task.n_outputs <= TOP:
+            raise ConfigError(
+                f"training.best_by is top_5, a score among more than {TOP} classes, and there are {task.n_outputs}.",
+                "Choose another: --set training.best_by=accuracy",
+            )
         train, valid = task.examples(found.train), task.examples(found.valid)
         return Prepared(
             task=task, train=train, valid=valid, facts=task._facts(found, train, valid), hashes=found.hashes
@@ -185,7 +197,7 @@ class Image:
 
     def notes(self, examples: ImageExamples) -> tuple[str, ...]:
         """What a reader of the scores should know."""
-        return tuple(f"Left out: {sentence}." for sentence in examples.images.faults.sentences())
+        return image_notes(examples.images, examples.images.faults.sentences())
 
     def said(self, output: Logits) -> Classified:
         """What an output (K,) says of an image."""
@@ -195,9 +207,9 @@ class Image:
         self, model: nn.Module, images: Sequence[ImageInput], *, progress: Callable[[int], None] | None = None
     ) -> list[Classified]:
         """Name images, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
-        if not len(images):
+        decoded = decode_all(images, self.table)
+        if not len(decoded):
             return []
-        decoded = ImageList([decode(image, self.table) for image in images])
         return [self.said(output) for output in self._read(model, decoded, progress=progress)]
 
     def examples(self, images: Any) -> ImageExamples:
@@ -232,10 +244,54 @@ class Image:
         return (*facts, *found.told)
 
 
+def refuse_unread(config: RunConfig, columns: Sequence[str]) -> None:
+    """Refuse settings that a task over images does not read, so that none is thought to do something."""
+    for name in columns:
+        if value := getattr(config.data, name):
+            option = {"source": "--from", "target": "--to"}.get(name, f"--{name}")
+            raise ConfigError(
+                f"data.{name} = {value} names a column, and the task {config.task} reads no such.",
+                f"Leave {option} out.",
+            )
+    if config.training.batch_tokens != default_config(config.task).training.batch_tokens:
+        raise ConfigError(
+            f"training.batch_tokens = {config.training.batch_tokens} counts tokens, and batches of the task "
+            f"{config.task} are counted in images.",
+            "Give --batch-images instead.",
+        )
+    for field in dataclasses.fields(TokenizerConfig) if config.task == Image.name else ():
+        if (value := getattr(config.tokenizer, field.name)) != field.default:
+            raise ConfigError(
+                f"tokenizer.{field.name} = {value} is about text, and the task {config.task} reads none.",
+                "Leave it out.",
+            )
+
+
+def image_notes(images: ImageSet, left_out: Sequence[str]) -> tuple[str, ...]:
+    """What a reader of scores should know of the images that were scored."""
+    fitted = [f"{images.fitted}."] if images.fitted else []
+    return (*fitted, *(f"Left out: {sentence}." for sentence in left_out))
+
+
+def decode_all(images: Sequence[ImageInput], table: ImageTable) -> ImageList:
+    """Decode images, in their order; one that stands in no list is refused, as its rows would be taken for images."""
+    alone = isinstance(images, os.PathLike)
+    if isinstance(images, np.ndarray):
+        alone = images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (1, 3))
+    if alone:
+        raise UsageError("A list of images was expected, and one came.", "Write it in brackets: [image].")
+    return ImageList([decode(image, table) for image in images])
+
+
 def decode(image: ImageInput, table: ImageTable) -> Pixels:
     """Return the pixels of a file or an array as a run reads them, (size, size, channels)."""
     if isinstance(image, np.ndarray):
         return pixels_of(image, table.shape)
+    if not isinstance(image, str | os.PathLike):
+        raise UsageError(
+            f"An image is the name of a file or an array, not {type(image).__name__}.",
+            "An array of it is numpy.asarray(image).",
+        )
     if Path(image).is_dir():
         raise UsageError(f"{os.fspath(image)} is a folder.", "Name its images: FOLDER/*.jpg")
     return read_image(image, table.shape)

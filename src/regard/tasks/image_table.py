@@ -4,10 +4,11 @@ Kept as images.json in the vocabulary folder. A run that captions has no classes
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.config import DataConfig
 from regard.data.image_files import ImageShape
 from regard.errors import DataError
 from regard.runs.disk import as_json, write_atomically
@@ -50,6 +51,10 @@ class ImageTable:
     def find(cls, vocabulary: Path | None) -> "ImageTable | None":
         """Read what `save` wrote, if it is there: what is given may hold a tokenizer alone."""
         return cls.load(vocabulary) if vocabulary is not None and (vocabulary / FILE).is_file() else None
+
+    def kept(self, data: DataConfig) -> DataConfig:
+        """Return settings that name the size and the colours which a run began with, whatever would be chosen now."""
+        return replace(data, image_size=self.shape.size, channels=self.shape.channels)
 
     def save(self, vocabulary: Path) -> None:
         """Write it into a run's vocabulary folder."""

@@ -12,7 +12,7 @@ from torch import nn
 from regard.config import CorruptionConfig, ModelTable, default_config
 from regard.data.image_files import ImageShape
 from regard.errors import UsageError, did_you_mean
-from regard.models.presets import ModelConfig, Preset, find_preset, model_config
+from regard.models.presets import ModelConfig, Preset, find_preset, model_config, usual_image_size
 from regard.training import paper
 from regard.training.cost import IMAGES, PAIRS, AnyLoad, ImageLoad, Load, kept_bytes, shapes, training_flops
 from regard.training.devices import THIS, Devices, find_devices
@@ -25,12 +25,9 @@ TOKENS = 4096  # as training.batch_tokens has it
 STEPS = 10_000
 PAIR_LENGTH = paper.LENGTH
 TEXT_LENGTH = 128  # of what is classified, tagged or masked; a language model reads as much as it can
-# Of images: ImageNet's classes, and sizes that suit a model: so many patches to an edge; the paper's of a ResNet's large and
-# small stem (He et al. 2016, 4.1 and 4.2); small photographs to be described, with as many captions as Flickr8k has.
+# Of images: ImageNet's classes, and as many captions as Flickr8k has.
 CLASSES = 1000
 CHANNELS = 3
-PATCHES = 14
-LARGE_IMAGE, SMALL_IMAGE, CAPTIONED_IMAGE = 224, 32, 96
 CAPTIONS = 5
 CAPTION_LENGTH = 12
 _FLOAT = 4  # bytes: weights, gradients and moments are fp32 in every precision
@@ -138,7 +135,7 @@ def plan(
         raise UsageError(f"A utilisation lies above 0 and up to 1, not at {utilisation:g}.", f"Usual is {UTILISATION}.")
     if length < 0:
         raise UsageError(f"A sequence has at least 1 token, not {length}.", "Give a larger length, or 0 to choose.")
-    size = _image_size(preset, table, task, image_size) if task in IMAGES else 0
+    size = _image_size(preset, table, image_size) if task in IMAGES else 0
     config = model_config(table, origin="model", **_sizes(preset, table, task, vocab_size, size))
     network = shapes(config)
     counts: tuple[int, ...]
@@ -245,7 +242,7 @@ def _refuse_none(what: str, unit: str, count: int) -> None:
         raise UsageError(f"A {what} has at least 1 {unit}, not {count:,}.", "Give a larger number.")
 
 
-def _image_size(preset: Preset, table: ModelTable, task: str, given: int) -> int:
+def _image_size(preset: Preset, table: ModelTable, given: int) -> int:
     """The pixels to an edge: as given, or what suits the model."""
     chosen = {**preset.fields, **table.fields}
     of_model = chosen.get("image_size", given)
@@ -254,16 +251,7 @@ def _image_size(preset: Preset, table: ModelTable, task: str, given: int) -> int
             f"The model reads images of {of_model} × {of_model} pixels, not of {given} × {given}.",
             "Give one size of images.",
         )
-    if given:
-        return given
-    if task == "caption":
-        return CAPTIONED_IMAGE
-    if "patch_size" in chosen:
-        patch_size = chosen["patch_size"]
-        return (
-            PATCHES * patch_size if isinstance(patch_size, int) else PATCHES
-        )  # what is no number is refused elsewhere
-    return LARGE_IMAGE if chosen.get("stem") == "large" else SMALL_IMAGE
+    return given or usual_image_size(table)
 
 
 def _sizes(preset: Preset, table: ModelTable, task: str, vocab_size: int, image_size: int) -> dict[str, Any]:

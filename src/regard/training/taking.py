@@ -7,6 +7,7 @@
 Weights of tokens are taken only with their vocabulary, those under `head.` only where the same is asked of the head.
 """
 
+import contextlib
 import dataclasses
 import json
 import tempfile
@@ -28,6 +29,8 @@ from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
 from regard.runs.names import EMA, MODEL
 from regard.runs.tensors import find_tied
+from regard.tasks.image_table import FILE as IMAGES
+from regard.tasks.label_table import FILE as LABELS
 from regard.tasks.task import Task
 from regard.training.initial import Forerunner, tokenizer_files
 
@@ -267,8 +270,8 @@ def _tokenizers(vocabulary: Path) -> dict[str, bytes]:
 
 def _labels(vocabulary: Path) -> list[str] | None:
     """Return what the outputs of a run's head stand for, None if for no labels."""
-    try:
-        labels: list[str] | None = json.loads((vocabulary / "labels.json").read_bytes()).get("labels")
-    except FileNotFoundError:
-        return None
-    return labels
+    for name in (LABELS, IMAGES):
+        with contextlib.suppress(FileNotFoundError):
+            labels: list[str] | None = json.loads((vocabulary / name).read_bytes()).get("labels")
+            return labels
+    return None
