@@ -20,6 +20,7 @@ def test_a_line_for_each_image(command: Any, image_run: Path) -> None:
     files = [photo(image_run, "standing"), photo(image_run, "lying", 3)]
     outcome = command("predict", image_run, *files)
     assert (outcome.code, outcome.err) == (0, "")
+    assert command("predict", image_run, *files, *files).lines == [*outcome.lines, *outcome.lines]
     rows = [line.split("\t") for line in outcome.lines]
     assert [(name, label) for name, label, _ in rows] == [(files[0], "standing"), (files[1], "lying")]
     assert all(0 < float(share) <= 1 for _, _, share in rows)
@@ -100,7 +101,9 @@ def test_evaluate_shows_the_confusion_and_the_blocks(command: Any, image_run: Pa
     assert any(line.startswith("accuracy") for line in outcome.lines)
     assert any("expected \\ predicted" in line for line in outcome.lines)
     assert any(line.startswith("stage.0.block.1") for line in outcome.lines)
-    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 60
+    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    assert len(rows) == 60
+    assert all(Path(place).parent.name == gold for place, gold, _, _ in rows)
     found = json.loads(command("evaluate", image_run, "--data", data, "--blocks", "--json").out)
     assert found["images"] == 60
     assert {one["name"] for one in found["blocks"]} == {"stage.0.block.0", "stage.0.block.1"}
@@ -176,4 +179,17 @@ def test_evaluate_scores_captions(command: Any, caption_run: Path, tmp_path: Pat
     outcome = command("evaluate", caption_run, "--data", table, "--beam", 2, "--output", tmp_path / "out.txt")
     assert outcome.code == 0, outcome.err
     assert any(line.startswith("BLEU") and "nrefs:2" in line for line in outcome.lines)
-    assert len((tmp_path / "out.txt").read_text().splitlines()) == 60
+    rows = [line.split("\t") for line in (tmp_path / "out.txt").read_text().splitlines()]
+    assert len(rows) == 60
+    assert all(Path(place).exists() and text for place, text in rows)
+
+
+def test_one_bad_image_of_several_is_told_and_passed_over(command: Any, image_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jpg").write_text("no image")
+    files = [photo(image_run, "lying"), str(tmp_path / "bad.jpg"), photo(image_run, "none")]
+    outcome = command("predict", image_run, *files, "--output", tmp_path / "out.tsv")
+    assert outcome.code == 1
+    assert f"{files[1]}: no image of a known kind" in outcome.err
+    assert outcome.error == ["error: 1 image could not be read, as told above.", "Mend them, or leave them out."]
+    written = [line.split("\t")[0] for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    assert written == [files[0], files[2]]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from regard.api.predicting import Prediction
 from regard.api.switching_off import BlockOff, switch_off_blocks
 from regard.config import DataConfig, DecodingConfig
@@ -49,6 +51,7 @@ class Evaluation:
     labels: tuple[str, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
     blocks: tuple[BlockOff, ...] = ()  # the accuracy as blocks are switched off, where asked for
+    places: tuple[str, ...] = ()  # the files of images, in the order of what was said of them
     notes: tuple[str, ...] = ()  # what a reader of the scores should know
 
 
@@ -116,6 +119,7 @@ def evaluate_captions(
         unit=task.unit,
         seconds=seconds,
         translations=tuple(outputs),
+        places=tuple(examples.places(np.arange(len(examples)))),
         notes=task.notes(examples),
     )
 
@@ -152,6 +156,7 @@ def evaluate_labels(
         labels=task.table.labels,
         confusion=tuple(map(tuple, matrix)),
         blocks=tuple(off),
+        places=tuple(examples.places(np.arange(len(examples)))) if isinstance(task, Image) else (),
         notes=task.notes(examples),
     )
 

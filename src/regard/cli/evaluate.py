@@ -1,6 +1,7 @@
 """`regard evaluate`: a run's scores on a test set."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,16 +137,20 @@ def evaluate(
 
 
 def output_lines(found: "Evaluation") -> Iterator[str]:
-    """Write translations; or labels that were expected and predicted, of words in columns as conlleval reads them."""
+    """Write translations; or labels that were expected and predicted, of words in columns as conlleval reads them.
+
+    What is said of an image stands behind its file's name.
+    """
     from regard.tasks.classify import Classified
     from regard.tasks.regress import Measured
     from regard.tasks.tag import TaggedText
 
-    yield from (one_line(text) for text in found.translations)
-    for gold, one in zip(found.gold, found.predictions, strict=True):
+    names = [f"{one_line(place)}\t" for place in found.places] or itertools.repeat("")
+    yield from (f"{name}{one_line(text)}" for name, text in zip(names, found.translations, strict=False))
+    for name, gold, one in zip(names, found.gold, found.predictions, strict=False):
         match one:
             case Classified():
-                yield f"{one_line(gold)}\t{one_line(one.label)}\t{one.probability:.4f}"
+                yield f"{name}{one_line(gold)}\t{one_line(one.label)}\t{one.probability:.4f}"
             case TaggedText():
                 yield from ("\t".join(cells) for cells in zip(one.words, gold, one.tags, strict=True))
                 yield ""

@@ -10,7 +10,7 @@ from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, explained
 from regard.cli.outputs import refuse_output, write_output
 from regard.cli.predict_images import TASKS as IMAGE_TASKS
-from regard.cli.predict_images import check_image_options, check_picture, draw_looking, predict_images
+from regard.cli.predict_images import check_image_options, check_picture, draw_looking, predict_images, refuse_unread
 from regard.cli.prediction_view import as_json, as_lines
 from regard.cli.terminal import Waiting, note, print_lines
 from regard.cli.translate import chunks, listed
@@ -71,6 +71,7 @@ def predict(
     check_task(loaded, data=data, second=second, top=top)
     if picture:
         check_picture(loaded, inputs, picture=picture, output=output)
+    unread: list[str] = []
     done: list[str] = []
     sink = done.extend if output else print_lines
     with Waiting(
@@ -82,7 +83,9 @@ def predict(
             found = predict_file(loaded, data, text=text, second=second, top=top or 0, json=json, progress=waiting)
         elif images:
             written = {"--output": output, "--picture": picture}
-            found = predict_images(loaded, inputs, top=top or 0, json=json, written=written, progress=waiting)
+            found = predict_images(
+                loaded, inputs, top=top or 0, json=json, written=written, unread=unread, progress=waiting
+            )
         else:
             found = predict_lines(loaded, inputs, second=second, top=top or 0, json=json, progress=waiting)
         for lines in found:
@@ -90,6 +93,7 @@ def predict(
             sink(lines)
     if output:
         write_output(output, done)
+    refuse_unread(unread)
     if picture:
         draw_looking(loaded, inputs[0], picture)
 

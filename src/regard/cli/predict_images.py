@@ -5,22 +5,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.prediction_view import as_json, as_lines
-from regard.cli.terminal import Waiting, tell
+from regard.cli.terminal import Waiting, note, tell
 from regard.cli.translate import chunks, one_line
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.api import Run
+    from regard.data.image_files import Pixels
 
 TASKS = ("image", "caption")
 
 
 def predict_images(
-    loaded: "Run", files: Sequence[str], *, top: int, json: bool, written: Mapping[str, str], progress: Waiting
+    loaded: "Run",
+    files: Sequence[str],
+    *,
+    top: int,
+    json: bool,
+    written: Mapping[str, str],
+    unread: list[str],
+    progress: Waiting,
 ) -> Iterator[list[str]]:
     """Yield what is written of the images that are named, or by the lines of standard input, some at a time.
 
+    One of several that cannot be read is told and passed over.
     written: the files that will be written, by the options that name them
+    unread: gets a line for each that was passed over
     """
     from regard.runs import disk
 
@@ -28,10 +38,12 @@ def predict_images(
         raise UsageError("The name of an image is empty.", "Name the images: photo.jpg")
     done = 0
     for lines in chunks(files):
-        names = [line for line in lines if line.strip()]
-        refuse_overwriting(names, written)
-        found = loaded.predict(names, progress=progress.after(done))
-        done += len(names)
+        named = [line for line in lines if line.strip()]
+        refuse_overwriting(named, written)
+        images = decoded(loaded, named, alone=len(files) == 1, unread=unread)
+        names = [name for name, _ in images]
+        found = loaded.predict([pixels for _, pixels in images], progress=progress.after(done))
+        done += len(named)
         if json:
             facts = [as_json(one, top=top) for one in found]
             for own in facts:
@@ -43,6 +55,30 @@ def predict_images(
                 for name, one in zip(names, found, strict=True)
                 for line in as_lines(one, top=top)
             ]
+
+
+def decoded(loaded: "Run", files: Sequence[str], *, alone: bool, unread: list[str]) -> "list[tuple[str, Pixels]]":
+    """Return the images that can be read, each with its pixels; of one that is named alone, its error is the command's."""
+    from regard.data.image_files import BadImageError
+    from regard.tasks.image import decode
+
+    found = []
+    for file in files:
+        try:
+            found.append((file, decode(file, loaded.task.table)))
+        except BadImageError as error:
+            if alone:
+                raise
+            note(f"{error.problem} It is left out.")
+            unread.append(file)
+    return found
+
+
+def refuse_unread(files: Sequence[str]) -> None:
+    """End with an error where some images could not be read, all others being answered."""
+    if files:
+        noun = "image" if len(files) == 1 else "images"
+        raise DataError(f"{len(files):,} {noun} could not be read, as told above.", "Mend them, or leave them out.")
 
 
 def refuse_overwriting(images: Sequence[str], written: Mapping[str, str]) -> None:
