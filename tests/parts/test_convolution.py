@@ -330,3 +330,14 @@ def test_other_images_are_refused() -> None:
         "Images come as (batch, channels, height, width), not in the shape (3, 4, 5).\n"
         "Give one image as a batch of one."
     )
+
+
+def test_a_frozen_batch_norm_is_as_in_evaluation() -> None:
+    norm = BatchNorm(3)
+    x = torch.randn(4, 3, 5, 5, generator=torch.Generator().manual_seed(1))
+    norm(x)
+    kept = norm.running_mean.clone()
+    norm.requires_grad_(False)
+    frozen = norm.train()(3 * x + 1)
+    assert torch.equal(norm.running_mean, kept)
+    assert torch.equal(frozen, norm.eval()(3 * x + 1))

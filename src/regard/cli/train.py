@@ -52,7 +52,7 @@ def report_only(config: RunConfig, folder: Path, *, vocabulary: Path | None, jso
     from regard.training import run as training
     from regard.training.events import Report
 
-    stages = Stages(unit="lines")
+    stages = Stages(unit="lines", others={"decoding": "images"})
     try:
         [report] = training.train(config, folder, vocabulary=vocabulary, dry_run=True, progress=stages)
     finally:

@@ -54,7 +54,7 @@ def follow(start: Callable[[Stages], Iterable[Event]], views: Sequence[View]) ->
     than lines about it: the run goes on to its end, unseen. That a reader left is no failure; a full disk is one, then.
     """
     failure: OutputError | None = None
-    preparing = Stages(unit="lines")
+    preparing = Stages(unit="lines", others={"decoding": "images"})
     preparing("starting", 0)
     try:
         for event in start(preparing):

@@ -60,7 +60,7 @@ class BatchNorm(nn.Module):
     """(x - mean) / deviation of each channel over the batch and all places, times a scale (weight), plus a shift (bias).
 
     While training, mean and deviation are those of the batch, and running ones follow them, which serve in evaluation
-    (Ioffe & Szegedy 2015). They are saved with the weights.
+    (Ioffe & Szegedy 2015). They are saved with the weights. One whose scale is frozen is as in evaluation at all times.
     """
 
     running_mean: Tensor
@@ -77,7 +77,8 @@ class BatchNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to the same."""
-        if self.training and x.numel() == x.shape[1]:
+        learns = self.training and self.weight.requires_grad
+        if learns and x.numel() == x.shape[1]:
             raise TrainingError(
                 "Batch norm learns nothing from a batch of one image that has shrunk to one place.",
                 "Use larger batches or images, or model.norm = none.",
@@ -88,7 +89,7 @@ class BatchNorm(nn.Module):
             self.running_variance,
             self.weight,
             self.bias,
-            self.training,
+            learns,
             self.momentum,
             self.epsilon,
         )
