@@ -1,6 +1,6 @@
 # make demo    a translator from nothing: sets up .venv, trains on the built-in corpus, scores, translates, draws
 # make test    what continuous integration runs: sets up what tests need, then lint, types, tests
-# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, 45 minutes)
+# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, 50 minutes)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -37,7 +37,7 @@ browser:
 	fi
 
 bench: setup
-	@for file in training decoding language cost memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+	@for file in training decoding language vision cost memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
 
 clean:
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache
