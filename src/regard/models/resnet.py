@@ -154,9 +154,7 @@ class ResNetTrunk(nn.Module):
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to what was found at each place of the last map (B, H' · W', D), row by row."""
         check_images(images, self.config.n_channels)
-        # Where the channels of a pixel are neighbours in memory, as image files have them, layers keep that order, and in
-        # it torch 2.13 on a CPU writes beyond its memory on the way back through a narrow 1 × 1 convolution of stride 2.
-        x: Tensor = self.stem(images.contiguous())
+        x: Tensor = self.stem(images)
         for stage in self.stage:
             x = stage(x)
         return tap(self, "states", x.flatten(2).transpose(1, 2))
