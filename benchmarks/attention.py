@@ -38,7 +38,7 @@ class Case:
 
     def run(self, way: str) -> None:
         """Go forward, and backward, by one of the two ways."""
-        chosen = patch.object(attention, "formula_is_faster", lambda query, n_keys: way == FORMULA)
+        chosen = patch.object(attention, "formula_is_faster", lambda query, n_keys, *, masked: way == FORMULA)
         with chosen, torch.inference_mode(self.gradient is None):
             output = attention.attend(*self.tensors, self.mask, scale=WIDTH**-0.5)
         if self.gradient is not None:
@@ -57,7 +57,9 @@ def main() -> None:
         seconds = measure(case, n_rounds)
         formula, fused = (1000 * median(seconds[way]) for way in (FORMULA, FUSED))
         query, key, _ = case.tensors
-        taken = FORMULA if attention.formula_is_faster(query, key.shape[2]) else FUSED
+        with torch.inference_mode(case.gradient is None):
+            masked = not case.mask.hides_nothing
+            taken = FORMULA if attention.formula_is_faster(query, key.shape[2], masked=masked) else FUSED
         rows.append([case.name, f"{formula:.3f} ms", f"{fused:.3f} ms", f"{fused / formula:.2f}", taken])
         results.append({"case": case.name, "formula_ms": formula, "fused_ms": fused, "taken": taken})
     title = f"Attention; {torch.get_num_threads()} threads, {n_rounds} rounds"
@@ -79,13 +81,15 @@ def measure(case: Case, n_rounds: int) -> dict[str, list[float]]:
 
 
 def cases(*, quick: bool) -> Iterator[Case]:
-    """An encoder's self-attention with its padding, a decoder's, and cross-attention while decoding."""
+    """Self-attention of encoders, with padding and without, and of decoders; cross-attention while decoding."""
     for length in (16, 128) if quick else LENGTHS:
         n = TOKENS // length
         lengths = torch.randint(length - length // 10, length + 1, (n,))
         yield _training_case(f"training, padded, {length} keys", n, length, masks.padding(lengths, length))
     for length in (16, 128) if quick else LENGTHS:
         yield _training_case(f"training, causal, {length} keys", TOKENS // length, length, Mask(causal=True))
+    for length in (16, 128) if quick else LENGTHS:
+        yield _training_case(f"training, nothing masked, {length} keys", TOKENS // length, length, Mask())
     for n in (1, 64) if quick else SENTENCES:
         query, key, value = (_heads(n, length) for length in (BEAM, KEYS, KEYS))
         mask = masks.padding(torch.randint(KEYS - 2, KEYS + 1, (n,)), KEYS)

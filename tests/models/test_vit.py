@@ -99,6 +99,23 @@ def test_all_hidden_states_and_logits_equal_the_references(changes: dict[str, in
     assert_close(logits, expected.logits)
 
 
+def test_what_nobody_reads_is_not_computed_and_changes_nothing() -> None:
+    model, images = make_model(), some_images()
+    heard, unheard = [], []
+    with recording(model) as record:
+        heard.append(model(images))
+    assert record["encoder.2.self_attention.weights"].shape == (2, 4, 10, 10)
+    hook = model.encoder[-1].register_forward_hook(lambda module, given, states: unheard.append(states.shape))
+    logits = model(images)
+    hook.remove()
+    assert unheard == [(2, 1, 32)]
+    assert_close(logits, heard[0])
+    assert_close(logits, reference(model)(images).logits)
+    gradients = [torch.autograd.grad(one.square().sum(), list(model.parameters())) for one in (logits, heard[0])]
+    for own, wanted in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, wanted, atol=1e-4, rtol=1e-4)
+
+
 def test_the_states_of_patches_equal_the_references() -> None:
     model = make_model()
     with torch.inference_mode():
@@ -148,7 +165,7 @@ def test_only_the_class_token_is_asked() -> None:
         with listening(model, "states", listen), torch.inference_mode():
             return model(some_images())
 
-    with torch.inference_mode():
+    with listening(model, "states", lambda name, states: None), torch.inference_mode():
         logits = model(some_images())
     assert torch.equal(change(3), logits)
     assert not torch.allclose(change(0), logits, atol=1e-2)

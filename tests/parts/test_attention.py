@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.parts import attention
-from regard.parts.attention import SHORT, MultiHeadAttention, attend, attention_scores, attention_weights
+from regard.parts.attention import (
+    SHORT,
+    SHORT_UNMASKED,
+    MultiHeadAttention,
+    attend,
+    attention_scores,
+    attention_weights,
+)
 from regard.parts.masks import EVERYTHING, Mask, padding
 from regard.parts.taps import listening, recording
 
@@ -129,10 +136,32 @@ def test_the_formula_is_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, kind: 
     tensors, mask = inputs(11, 11), masks_of(11, 11)[kind]
     formula = attend(*tensors, mask, scale=0.3)
     monkeypatch.setattr(attention, "SHORT", 0)
+    monkeypatch.setattr(attention, "SHORT_UNMASKED", 0)
     with patch.object(F, "scaled_dot_product_attention", wraps=F.scaled_dot_product_attention) as kernel:
         fused = attend(*tensors, mask, scale=0.3)
     assert kernel.call_count == 1
     torch.testing.assert_close(fused, formula, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("n_keys", "mask", "learning", "taken"),
+    [
+        (SHORT_UNMASKED, EVERYTHING, True, "formula"),
+        (SHORT_UNMASKED + 1, EVERYTHING, True, "kernel"),
+        (SHORT_UNMASKED, EVERYTHING, False, "kernel"),
+        (SHORT, padding(torch.tensor([SHORT, 5]), SHORT), True, "formula"),
+        (SHORT, padding(torch.tensor([SHORT, 5]), SHORT), False, "formula"),
+        (LONG, padding(torch.tensor([LONG, 5]), LONG), True, "kernel"),
+    ],
+)
+def test_without_a_mask_the_kernel_is_taken_earlier(
+    monkeypatch: pytest.MonkeyPatch, n_keys: int, mask: Mask, learning: bool, taken: str
+) -> None:
+    monkeypatch.setattr(attention, "FEW", 0)
+    wrapped = patch.object(F, "scaled_dot_product_attention", wraps=F.scaled_dot_product_attention)
+    with torch.set_grad_enabled(learning), wrapped as kernel:
+        attend(*inputs(n_keys, n_keys), mask, scale=0.3)
+    assert kernel.call_count == (taken == "kernel")
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys", "few"), [(1, 9, "FEW_SINGLE"), (1, LONG, "FEW_SINGLE"), (3, 9, "FEW")])

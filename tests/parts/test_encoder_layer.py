@@ -1,5 +1,6 @@
 """A layer of an encoder: what goes through it, and in which order."""
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -9,16 +10,16 @@ from regard.parts.encoder_layer import EncoderLayer
 from regard.parts.feedforward import FeedForward
 from regard.parts.norms import LayerNorm
 from regard.parts.positions import Rotation
-from regard.parts.residual import PostNorm
+from regard.parts.residual import PostNorm, PreNorm
 
 WIDTH, HEADS = 8, 2
 
 
-def make_layer() -> EncoderLayer:
+def make_layer(residual: type[nn.Module] = PostNorm) -> EncoderLayer:
     torch.manual_seed(1)
     attention = MultiHeadAttention(WIDTH, HEADS)
     feed_forward = FeedForward(WIDTH, 16, activation="gelu", dropout=0.0)
-    return EncoderLayer(attention, feed_forward, lambda: PostNorm(LayerNorm(WIDTH), dropout=0.0))
+    return EncoderLayer(attention, feed_forward, lambda: residual(LayerNorm(WIDTH), dropout=0.0))
 
 
 def by_hand(layer: EncoderLayer, x: Tensor, attended: Tensor) -> Tensor:
@@ -41,6 +42,20 @@ def test_rotation_and_bias_reach_the_attention() -> None:
     torch.testing.assert_close(found, by_hand(layer, x, attended))
     for less in ({}, {"rotation": rotation}, {"bias": bias}):
         assert not torch.allclose(found, layer(x, mask, **less), atol=1e-3)
+
+
+@pytest.mark.parametrize("residual", [PreNorm, PostNorm])
+def test_the_first_states_alone_are_those_of_all(residual: type[nn.Module]) -> None:
+    layer, x, mask = make_layer(residual), torch.randn(2, 5, WIDTH, requires_grad=True), masks.EVERYTHING
+    found, expected = layer(x, mask, n_states=2), layer(x, mask)[:, :2]
+    assert found.shape == (2, 2, WIDTH)
+    torch.testing.assert_close(found, expected)
+    learnt = [x, *layer.parameters()]
+    direction = torch.randn_like(found)
+    for own, wanted in zip(
+        *(torch.autograd.grad(states, learnt, direction) for states in (found, expected)), strict=True
+    ):
+        torch.testing.assert_close(own, wanted)
 
 
 def test_nothing_is_asked_of_parts_but_that_they_can_be_called() -> None:

@@ -20,7 +20,7 @@ from regard.parts.initialisation import initialise
 from regard.parts.norms import LayerNorm
 from regard.parts.patches import PatchEmbedding, check_patches
 from regard.parts.residual import PreNorm
-from regard.parts.taps import tap
+from regard.parts.taps import anybody_listens, tap
 
 # Of the published model: what its norms add to the variance, and how far its first weights spread.
 EPSILON = 1e-12
@@ -75,11 +75,13 @@ class ViTTrunk(nn.Module):
         """(B, C, H, W) to the states of the patches (B, P, D), row by row: what a captioner attends to."""
         return self.encode(images)[:, 1:]
 
-    def encode(self, images: Tensor) -> Tensor:
-        """(B, C, H, W) to the last states (B, 1 + P, D), the class token's first."""
+    def encode(self, images: Tensor, *, n_states: int | None = None) -> Tensor:
+        """(B, C, H, W) to the last states (B, 1 + P, D), the class token's first; or to the first n_states of them."""
         x: Tensor = self.embedding(images)
-        for layer in self.encoder:
+        *others, last = self.encoder
+        for layer in others:
             x = layer(x, masks.EVERYTHING)
+        x = last(x, masks.EVERYTHING, n_states=n_states)
         states: Tensor = self.encoder_norm(x)
         return tap(self, "states", states)
 
@@ -96,7 +98,9 @@ class ViT(ViTTrunk):
 
     def forward(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to logits (B, N), from what the class token has heard."""
-        return tap(self, "logits", self.head(self.encode(images)[:, 0]))
+        # What the patches make of the last layer is read by nobody, and computed only for those who look inside.
+        states = self.encode(images, n_states=None if anybody_listens() else 1)
+        return tap(self, "logits", self.head(states[:, 0]))
 
 
 def make_layer(config: ViTTrunkConfig) -> EncoderLayer:

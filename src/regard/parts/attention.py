@@ -21,6 +21,8 @@ from regard.parts.taps import listened, tap
 
 # Up to so many keys the formula is faster on a CPU than the fused kernel, forward and backward (benchmarks/attention.py).
 SHORT = 128
+# The kernel is slow with a mask; where there is none, it is ahead beyond so many keys, and at any number without gradients.
+SHORT_UNMASKED = 24
 # Up to so many numbers in the queries (a few sentences) the fused kernel is faster again: it is one call.
 FEW = 2**12
 # With one query a row, as while decoding, so few are fewer, and the number of keys does not matter.
@@ -59,7 +61,7 @@ def attend(
     only_causal = mask.only_causal and bias is None
     # Where a bias learns, the kernel is not fused either, and slower than the formula at any length.
     learns = bias is not None and bias.requires_grad and torch.is_grad_enabled() and query.device.type == "cpu"
-    if learns or formula_is_faster(query, n_keys):
+    if learns or formula_is_faster(query, n_keys, masked=bias is not None or not mask.hides_nothing):
         if only_causal:
             return causal_formula(query, key, value, scale=scale)
         scores = attention_scores(query, key, scale=scale)
@@ -84,11 +86,15 @@ def causal_formula(query: Tensor, key: Tensor, value: Tensor, *, scale: float) -
     return heads
 
 
-def formula_is_faster(query: Tensor, n_keys: int) -> bool:
+def formula_is_faster(query: Tensor, n_keys: int, *, masked: bool) -> bool:
     """Return whether the formula is faster than the fused kernel for queries (B, H, T, K)."""
     if query.device.type != "cpu":
         return False
-    return query.numel() > FEW_SINGLE if query.shape[-2] == 1 else n_keys <= SHORT and query.numel() > FEW
+    if query.shape[-2] == 1:
+        return query.numel() > FEW_SINGLE
+    if not masked and not torch.is_grad_enabled():
+        return False
+    return n_keys <= (SHORT if masked else SHORT_UNMASKED) and query.numel() > FEW
 
 
 def attend_for(

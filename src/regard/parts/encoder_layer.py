@@ -23,11 +23,22 @@ class EncoderLayer(nn.Module):
         self.feed_forward = feed_forward
         self.feed_forward_residual = make_residual()
 
-    def forward(self, x: Tensor, mask: Mask, *, rotation: Rotation | None = None, bias: Tensor | None = None) -> Tensor:
-        """(B, T, D) to the same; `rotation` turns queries and keys, `bias` is added to the scores, if there are any."""
+    def forward(
+        self,
+        x: Tensor,
+        mask: Mask,
+        *,
+        rotation: Rotation | None = None,
+        bias: Tensor | None = None,
+        n_states: int | None = None,
+    ) -> Tensor:
+        """(B, T, D) to the same; `rotation` turns queries and keys, `bias` is added to the scores, if there are any.
+
+        n_states: how many positions, from the first on, are asked for; the others are heard, and say nothing themselves.
+        """
 
         def attend(x: Tensor) -> Tensor:
-            heard: Tensor = self.self_attention(x, x, mask, rotation=rotation, bias=bias)
+            heard: Tensor = self.self_attention(x[:, :n_states], x, mask, rotation=rotation, bias=bias)
             return heard
 
         x = self.self_attention_residual(x, attend)

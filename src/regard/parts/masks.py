@@ -32,6 +32,11 @@ class Mask:
         """Whether nothing else than the order of positions decides."""
         return self.causal and self.allowed is None and self.window is None and self.documents is None
 
+    @property
+    def hides_nothing(self) -> bool:
+        """Whether all may attend to all."""
+        return not self.causal and self.allowed is None and self.window is None and self.documents is None
+
     def simplified(self, n_keys: int) -> "Mask":
         """Return what is the same for so many keys, without a window that hides none of them."""
         return self if self.window is None or self.window < n_keys - 1 else replace(self, window=None)

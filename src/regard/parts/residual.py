@@ -5,6 +5,8 @@ x ──┬── sublayer ── dropout ──(+)── norm ──►      Ar
     └──────────────────────────┘          x ──┬── norm ── sublayer ── dropout ──(+)──►
                                               └──────────────────────────────────┘
 
+A sublayer may answer for the first positions only, where no others are asked for: then x is cut to them.
+
 The lectures' block of dense layers, which has two skips, stands here too; that of images in `convolution.py`.
 """
 
@@ -30,7 +32,8 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        total: Tensor = self.norm(self.dropout.add(x, sublayer(x)))
+        y = sublayer(x)
+        total: Tensor = self.norm(self.dropout.add(x[:, : y.shape[1]], y))
         return tap(self, "output", total)
 
 
@@ -43,7 +46,8 @@ class PreNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        return tap(self, "output", self.dropout.add(x, sublayer(self.norm(x))))
+        y = sublayer(self.norm(x))
+        return tap(self, "output", self.dropout.add(x[:, : y.shape[1]], y))
 
 
 class Plain(nn.Module):

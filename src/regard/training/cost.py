@@ -14,7 +14,7 @@ memory   every tensor that autograd keeps from the forward pass for the backward
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -27,9 +27,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard.config import CorruptionConfig, TrainingConfig
 from regard.models.presets import ModelConfig, build_model
-from regard.parts.attention import SHORT
+from regard.parts.attention import SHORT, SHORT_UNMASKED
 from regard.parts.convolution import BatchNorm
 from regard.parts.losses import output_cross_entropy
+from regard.parts.recurrent import Cell
 from regard.parts.taps import listening
 from regard.tasks.token_loss import token_loss
 
@@ -115,7 +116,7 @@ def kept_bytes(model: nn.Module, task: str, load: AnyLoad, *, on_cpu: bool, prec
 
     def count(load: AnyLoad) -> int:
         kept = Kept(model)
-        mode = _Shapes(formula_up_to=SHORT if on_cpu else 0, halved=precision == "bf16")
+        mode = _Shapes(formula_up_to=(SHORT, SHORT_UNMASKED) if on_cpu else (0, 0), halved=precision == "bf16")
         with _counting(model, mode), kept.hooks():
             made_up_loss(model, task, load)
         return kept.n_bytes
@@ -218,9 +219,11 @@ def _counting(model: nn.Module, mode: "_Shapes") -> Iterator[None]:
     """Let a model run on shapes alone inside the block.
 
     Recurrent layers go step by step, as for somebody who listens to the state of their cells: torch's kernels want to know
-    each row's length. The products are the same.
+    each row's length. The products are the same. Where nobody has a cell, nobody listens: a ViT has more to do if one does.
     """
-    with listening(model, "*.state", lambda name, tensor: None), mode:
+    with_cells = any(isinstance(module, Cell) for module in model.modules())
+    steps = listening(model, "*.state", lambda name, tensor: None) if with_cells else nullcontext()
+    with steps, mode:
         yield
 
 
@@ -233,12 +236,13 @@ _IN_FULL = {F.layer_norm, F.softmax, torch.softmax, Tensor.softmax}
 class _Shapes(TorchFunctionMode):
     """Does what a tensor without content, or without a real device, cannot do by itself.
 
-    formula_up_to:  attention to so many keys is computed by the formula, to more by the fused kernel; None for always
+    formula_up_to:  attention to so many keys, with a mask and without one, is computed by the formula, to more by the
+                    fused kernel; None for always
     halved:         whether matrix products read bf16, as they do inside torch.autocast, which knows no `meta`
     first_product:  the FLOPs of the first layer, forwards
     """
 
-    def __init__(self, *, formula_up_to: int | None = None, halved: bool = False) -> None:
+    def __init__(self, *, formula_up_to: tuple[int, int] | None = None, halved: bool = False) -> None:
         super().__init__()
         self.formula_up_to = formula_up_to
         self.halved = halved
@@ -246,9 +250,7 @@ class _Shapes(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if (
-            func in _QUESTIONS
-        ):  # such as: is a position too large for the table? Nobody knows, and nothing depends on it
+        if func in _QUESTIONS:  # such as: is a position too large for the table? Nothing depends on the answer
             return _QUESTIONS[func]
         if self.halved and (func in _PRODUCTS or func is F.scaled_dot_product_attention):
             args, kwargs = _cast(args, kwargs, torch.bfloat16)
@@ -266,7 +268,8 @@ class _Shapes(TorchFunctionMode):
     ) -> Tensor:
         # The kernel has no gradient for a bias that is learnt.
         learnt = attn_mask is not None and attn_mask.requires_grad
-        if learnt or self.formula_up_to is None or key.shape[-2] <= self.formula_up_to:
+        unmasked = attn_mask is None and not is_causal
+        if learnt or self.formula_up_to is None or key.shape[-2] <= self.formula_up_to[unmasked]:
             # Adding a mask keeps nothing, and is no product.
             return (query @ key.transpose(-2, -1) * scale).softmax(-1) @ value
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
