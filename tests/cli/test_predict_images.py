@@ -165,13 +165,29 @@ def test_a_caption_for_each_image_and_a_picture_of_one(command: Any, caption_run
     drawn = command("predict", caption_run, files[0], "--picture", tmp_path / "x.png")
     assert drawn.out == "\t".join(rows[0]) + "\n"
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    two = command("predict", caption_run, *files, "--picture", tmp_path / "x.png")
-    assert two.error == ["error: --picture is of one image, and 2 are named.", "Name one image."]
+    two = command("predict", caption_run, *files, "--picture", tmp_path / "y.png")
+    assert two.lines == ["\t".join(row) for row in rows]
+    assert (tmp_path / "y.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_is_for_captions(command: Any, image_run: Path, tmp_path: Path) -> None:
-    outcome = command("predict", image_run, photo(image_run, "none"), "--picture", tmp_path / "x.png")
-    assert outcome.error[0] == f"error: --picture is for runs of caption, and {image_run} is one of image."
+def test_a_picture_of_images_that_are_named(command: Any, image_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jpg").write_text("no image")
+    good, bad, drawn = photo(image_run, "none"), str(tmp_path / "bad.jpg"), tmp_path / "x.png"
+    assert command("predict", image_run, good, bad, "--picture", drawn).code == 1
+    assert drawn.read_bytes().startswith(b"\x89PNG")  # of the one that could be read
+    drawn.unlink()
+    assert command("predict", image_run, bad, bad, "--picture", drawn).code == 1
+    assert not drawn.exists()
+    many = command("predict", image_run, *[good] * 61, "--picture", drawn)
+    assert many.error == ["error: --picture shows 1 to 60 images, and 61 are named.", "Name that many."]
+
+
+def test_a_picture_is_of_images(command: Any, classify_run: Path, tmp_path: Path) -> None:
+    outcome = command("predict", classify_run, "a text", "--picture", tmp_path / "x.png")
+    assert outcome.error == [
+        f"error: --picture is for runs over images, and {classify_run} is one of classify.",
+        "Leave it out.",
+    ]
 
 
 def test_evaluate_scores_captions(command: Any, caption_run: Path, tmp_path: Path) -> None:

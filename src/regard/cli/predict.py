@@ -10,7 +10,7 @@ from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, explained
 from regard.cli.outputs import refuse_output, write_output
 from regard.cli.predict_images import TASKS as IMAGE_TASKS
-from regard.cli.predict_images import check_image_options, check_picture, draw_looking, predict_images, refuse_unread
+from regard.cli.predict_images import check_image_options, check_picture, draw_picture, predict_images, refuse_unread
 from regard.cli.prediction_view import as_json, as_lines
 from regard.cli.terminal import Waiting, note, print_lines
 from regard.cli.translate import chunks, listed
@@ -45,7 +45,11 @@ def predict(
     ] = None,
     output: Annotated[str, Parameter(metavar="FILE", help="write there instead of to standard output")] = "",
     picture: Annotated[
-        str, Parameter(metavar="FILE", help="of one image, draw where the model looked while it wrote each word")
+        str,
+        Parameter(
+            metavar="FILE",
+            help="draw the images with what is said of each; of one with its caption, where the model looked",
+        ),
     ] = "",
     json: JsonFlag = False,
 ) -> None:
@@ -93,9 +97,9 @@ def predict(
             sink(lines)
     if output:
         write_output(output, done)
+    if picture and (drawn := [file for file in inputs if file not in unread]):
+        draw_picture(loaded, drawn, picture)
     refuse_unread(unread)
-    if picture:
-        draw_looking(loaded, inputs[0], picture)
 
 
 def predict_lines(

@@ -100,15 +100,32 @@ def check_image_options(loaded: "Run", *, data: str, second: str) -> None:
 
 
 def check_picture(loaded: "Run", files: Sequence[str], *, picture: str, output: str) -> None:
-    """Refuse a picture of anything but one caption, and one in the place of the output."""
-    if loaded.config.task != "caption":
+    """Refuse a picture of anything but a few images that are named, and one in the place of the output."""
+    from regard.inspection.answers import MOST
+
+    if loaded.config.task not in TASKS:
         raise UsageError(
-            f"--picture is for runs of caption, and {loaded.reference} is one of {loaded.config.task}.", "Leave it out."
+            f"--picture is for runs over images, and {loaded.reference} is one of {loaded.config.task}.",
+            "Leave it out.",
         )
-    if len(files) != 1:
-        raise UsageError(f"--picture is of one image, and {len(files):,} are named.", "Name one image.")
+    if not 0 < len(files) <= MOST:
+        raise UsageError(f"--picture shows 1 to {MOST} images, and {len(files):,} are named.", "Name that many.")
     if output and Path(output).resolve() == Path(picture).resolve():
         raise UsageError(f"--output and --picture name one file, {picture}.", "Name two.")
+
+
+def draw_picture(loaded: "Run", files: Sequence[str], picture: str) -> None:
+    """Draw images with what is said of each; of one that is captioned, where the model looked while it wrote."""
+    from regard.inspection.answers import answered_picture
+    from regard.inspection.render import save
+
+    if loaded.config.task == "caption" and len(files) == 1:
+        draw_looking(loaded, files[0], picture)
+        return
+    pixels = [own for _, own in decoded(loaded, files, alone=True, unread=[])]
+    answers = [one_line(" ".join(as_lines(one, top=0)).replace("\t", ", ")) for one in loaded.predict(pixels)]
+    save(answered_picture(pixels, answers), picture)
+    tell(picture)
 
 
 def draw_looking(loaded: "Run", file: str, picture: str) -> None:
