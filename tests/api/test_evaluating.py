@@ -143,7 +143,7 @@ def test_what_was_left_out_and_cut_is_told(classify_run: Path, tmp_path: Path) -
     assert found.count == 2
     assert len(found.notes) == 2
     assert found.notes[0].startswith("Left out: ")
-    assert found.notes[1].startswith("Cut: 1 longer than 37 tokens")
+    assert found.notes[1].startswith("Cut: 1 of ")
     assert [one.cut for one in found.predictions if isinstance(one, Classified)] == [False, True]
     with pytest.raises(DataError):
         evaluate(classify_run, file)

@@ -33,3 +33,22 @@ def test_no_file(command: Any) -> None:
     outcome = command("data", "check")
     assert outcome.code == 1
     assert outcome.error[0] == "error: No file was given."
+
+
+def test_other_data_is_checked_elsewhere(command: Any) -> None:
+    Path("photos").mkdir()
+    Path("captions.tsv").write_text("image\tcaption\na.jpg\tA dog.\n")
+    Path("labels.csv").write_text("text,label\ngood,1\nbad,0\n")
+    Path("words.conll").write_text("dog NOUN\n")
+    for name, what, task in (
+        ("photos", "this is a folder", "image"),
+        ("captions.tsv", "this table names images", "caption"),
+        ("labels.csv", "this table has labels", "classify"),
+        ("words.conll", "these are words in columns", "tag"),
+    ):
+        assert command("data", "check", name).error == [
+            f"error: {name}: parallel text was expected, and {what}.",
+            f"Other data is checked before it is learnt from: regard train {task} --train {name} --dry-run",
+        ]
+    Path("pairs.csv").write_text("source,target\na dog,ein Hund\n")
+    assert command("data", "check", "pairs.csv").code == 0

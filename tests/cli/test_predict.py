@@ -248,13 +248,15 @@ def test_of_a_refused_table_nothing_comes_out(command: Any, classify_run: Path, 
         assert empty.error == ["error: header.csv: there is no row in it.", "Check the step that wrote it."]
 
 
-def test_a_line_without_a_blank_is_an_error_with_its_place(command: Any, mask_run: Path) -> None:
-    outcome = command("predict", mask_run, stdin=b"the [MASK] runs\n\nthe dog runs\n")
-    assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.error == [
-        "error: standard input, line 3: there is no [MASK] in 'the dog runs'.",
-        "Write [MASK] in the place of what is to be guessed.",
-    ]
+def test_a_line_without_a_blank_comes_out_as_it_is(command: Any, mask_run: Path) -> None:
+    outcome = command("predict", mask_run, stdin=b"the [MASK] runs\n\nthe dog runs\nthe [MASK]\n")
+    assert outcome.code == 0
+    assert [line.split()[0] if line else "" for line in outcome.lines] == ["the", "", "the", "the"]
+    assert outcome.lines[2] == "the dog runs"
+    assert "note: without a [MASK], and written as they are: line 3" in outcome.err
+    alone = command("predict", mask_run, "the dog runs")
+    assert alone.code == 2
+    assert alone.error[0] == "error: There is no [MASK] in 'the dog runs'."
 
 
 def test_the_name_of_a_file_gets_a_hint(command: Any, classify_run: Path, table: Path) -> None:

@@ -101,6 +101,11 @@ def test_evaluate_shows_the_confusion_and_the_blocks(command: Any, image_run: Pa
     assert any(line.startswith("accuracy") for line in outcome.lines)
     assert any("expected \\ predicted" in line for line in outcome.lines)
     assert any(line.startswith("stage.0.block.1") for line in outcome.lines)
+    whole = next(line.split()[1] for line in outcome.lines if line.startswith("accuracy"))
+    assert any(line.split() == ["nothing", whole] for line in outcome.lines)
+    assert (
+        "Never switched off, as they change the shape of what they read: stage.1.block.0." in outcome.out + outcome.err
+    )
     rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert len(rows) == 60
     assert all(Path(place).parent.name == gold for place, gold, _, _ in rows)
@@ -170,6 +175,24 @@ def test_a_caption_for_each_image_and_a_picture_of_one(command: Any, caption_run
     assert (tmp_path / "y.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_captions_are_searched_for_as_is_asked(command: Any, caption_run: Path, classify_run: Path) -> None:
+    file = str(caption_run.parent / "images" / "lying-000.png")
+    rows = [line.split("\t") for line in command("predict", caption_run, file, "--beam", 3, "--n-best", 3).lines]
+    assert [name for name, *_ in rows] == [file] * 3
+    scores = [float(score) for _, score, _ in rows]
+    assert scores == sorted(scores, reverse=True)
+    found = json.loads(command("predict", caption_run, file, "--max-length", 2, "--json").out)
+    assert [len(one["tokens"]) for one in found["candidates"]] == [2]
+    drawn = [
+        command("predict", caption_run, file, "--sample", "--temperature", 5.0, "--seed", seed).out
+        for seed in (1, 1, 2, 3)
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1
+    refused = command("predict", classify_run, "a text", "--beam", 2)
+    assert refused.error == [f"error: --beam is for captions, and {classify_run} writes none.", "Leave --beam out."]
+
+
 def test_a_picture_of_images_that_are_named(command: Any, image_run: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.jpg").write_text("no image")
     good, bad, drawn = photo(image_run, "none"), str(tmp_path / "bad.jpg"), tmp_path / "x.png"
@@ -206,6 +229,6 @@ def test_one_bad_image_of_several_is_told_and_passed_over(command: Any, image_ru
     outcome = command("predict", image_run, *files, "--output", tmp_path / "out.tsv")
     assert outcome.code == 1
     assert f"{files[1]}: no image of a known kind" in outcome.err
-    assert outcome.error == ["error: 1 image could not be read, as told above.", "Mend them, or leave them out."]
+    assert outcome.error == ["error: 1 image could not be read, as told above.", "Mend it, or leave it out."]
     written = [line.split("\t")[0] for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert written == [files[0], files[2]]

@@ -85,6 +85,13 @@ def test_samples_are_called_what_they_are(capsys: pytest.CaptureFixture[str]) ->
     assert lines[lines.index("Next:") - 4 : lines.index("Next:") - 1] == shown
 
 
+def test_a_sample_without_end_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    long = dataclasses.replace(VALIDATED.validation, samples=(("a", "b", "dog " * 500),))
+    show(REPORT, dataclasses.replace(VALIDATED, validation=long), FINISHED, advise=False)
+    line = next(line for line in capsys.readouterr().err.splitlines() if "dog" in line)
+    assert line == f"    output    {'dog ' * 75}…"
+
+
 def test_advice_can_be_left_to_the_caller(capsys: pytest.CaptureFixture[str]) -> None:
     show(REPORT, FINISHED, advise=False)
     assert "Next:" not in capsys.readouterr().err

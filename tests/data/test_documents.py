@@ -68,14 +68,22 @@ def test_records_are_documents(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "problem"),
-    [("", "which of its columns is the text: title, body?"), ("bodi", "there is no text under 'bodi'.")],
+    [("", "which of its columns is the text: title, inside?"), ("insid", "there is no text under 'insid'.")],
 )
 def test_the_column_must_be_known(tmp_path: Path, column: str, problem: str) -> None:
-    file = write(tmp_path / "a.csv", "title,body\nx,y\n")
+    file = write(tmp_path / "a.csv", "title,inside\nx,y\n")
     with pytest.raises(DataError) as caught:
         read(file, column=column)
     assert caught.value.problem == f"{file}: {problem}"
-    assert [one.text for one in read(file, column="body")] == ["y"]  # type: ignore[union-attr]
+    assert [one.text for one in read(file, column="inside")] == ["y"]  # type: ignore[union-attr]
+
+
+def test_a_column_that_is_called_as_texts_are_is_the_text(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tsv", "label\tsentence\n1\ta dog\n")
+    assert [one.text for one in read(file)] == ["a dog"]  # type: ignore[union-attr]
+    two = write(tmp_path / "b.tsv", "question\tsentence\nwho?\ta dog\n")
+    with pytest.raises(DataError, match=r"which of its columns is the text: question, sentence\?"):
+        read(two)
 
 
 def test_each_record_is_asked_for_its_text(tmp_path: Path) -> None:

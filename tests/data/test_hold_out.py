@@ -46,6 +46,13 @@ def test_more_than_there_is() -> None:
     assert caught.value.remedy == "Hold out fewer, or give validation files with --valid."
 
 
+def test_one_alone() -> None:
+    with pytest.raises(DataError) as caught:
+        held_out(["a dog"])
+    assert caught.value.problem == "Of fewer than two pairs none can be held out for validation."
+    assert caught.value.remedy == "Give more, or give validation files with --valid."
+
+
 def test_one_source_in_all_pairs() -> None:
     with pytest.raises(DataError) as caught:
         held_out(["a dog"] * 50)

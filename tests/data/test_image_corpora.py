@@ -126,7 +126,7 @@ def test_a_rare_class_is_not_held_out(tmp_path: Path) -> None:
     assert kept.startswith("all images of 'rare ")
     assert kept.endswith(", of which too few are there")
     every = npz(tmp_path / "b.npz", draw(12), [f"{number}" for number in range(12)])
-    assert fault(every).problem == "No image is left for validation."
+    assert fault(every).problem == f"{every}: no image can be held out for validation without the last of a class."
 
 
 def test_the_mean_and_the_deviation_are_those_of_training(tmp_path: Path) -> None:
@@ -272,7 +272,8 @@ def test_nothing_good(tmp_path: Path) -> None:
     root = folder(tmp_path, {"cat": 0, "dog": 0})
     error = fault(root, size=4, channels=3)
     assert error.problem == f"{root}: no image was found."
-    assert error.remedy == "Check that it is the right folder: one with a folder of images for each class."
+    remedy = "Check that it is the right one: a folder with a folder of images for each class, or a file of images."
+    assert error.remedy == remedy
     (tmp_path / "cat/bad.png").write_bytes(b"nothing")
     error = fault(root, size=4, channels=3, on_bad="keep-going")
     assert error.problem.startswith("1 of 1 images are bad")

@@ -115,9 +115,9 @@ def test_numbers_from_0_to_1_are_scaled_and_others_refused(tmp_path: Path) -> No
     for value, told in ((2.5, "2.5"), (np.nan, "nan")):
         image = Image.fromarray(np.full((4, 4), value, np.float32))
         error = fault(saved(tmp_path, "b.tif", image))
-        assert error.reason == "not of values from 0 to 1"
+        assert error.reason == "not of values from 0 to 1, and not saved as uint8"
         assert error.problem.endswith(f"b.tif: its pixels go from {told} to {told}, and 0 to 1 was expected.")
-        assert error.remedy == "Save it with 8 bits a channel."
+        assert error.remedy == "Save it with 8 bits a channel, as uint8."
     error = fault(saved(tmp_path, "c.tif", Image.fromarray(np.full((4, 4), -1, np.int32))))
     assert error.reason == "not of values from 0 to 65,535"
     assert error.problem.endswith("c.tif: its pixels go from -1 to -1, and 0 to 65,535 was expected.")

@@ -397,6 +397,20 @@ def test_an_idx_file_that_ends_in_its_header(tmp_path: Path) -> None:
     assert error.remedy == "Check that it is the right file, and whole."
 
 
+def test_images_of_the_wrong_magic(tmp_path: Path) -> None:
+    file, _, _ = mnist(tmp_path)
+    Path(file).write_bytes(b"\x12\x34\x08\x03" + bytes(40))
+    assert fault(file).problem == (
+        f"{file}: an IDX file begins with 00 00, a type and 1 to 4 dimensions, not with 12 34 08 03."
+    )
+
+
+def test_an_idx_header_of_huge_images_does_not_fit_its_file(tmp_path: Path) -> None:
+    idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(5, np.uint8))
+    file = idx(tmp_path / "train-images-idx3-ubyte", draw(5, 4, 4), shape=(5, 2**31, 2**31))
+    assert "its header says 5 × 2,147,483,648 × 2,147,483,648 numbers of uint8" in fault(file).problem
+
+
 def test_labels_of_the_wrong_magic(tmp_path: Path) -> None:
     file, _, _ = mnist(tmp_path)
     labels = tmp_path / "train-labels-idx1-ubyte"
@@ -471,7 +485,7 @@ def test_other_numbers_in_an_npz(tmp_path: Path) -> None:
     np.savez(file, x=np.stack([np.zeros((4, 4)), np.full((4, 4), 2.0)]), y=labels)
     found = read(file)
     assert isinstance(found[0], LabelledImage)
-    assert found[1] == BadImage(file, ":1", "not of values from 0 to 1")
+    assert found[1] == BadImage(file, ":1", "not of values from 0 to 1, and not saved as uint8")
     np.savez(file, x=np.zeros((2, 4, 4), np.int64), y=labels)
     assert fault(file).remedy == "Save them so, as uint8."
 

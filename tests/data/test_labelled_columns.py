@@ -97,7 +97,10 @@ def test_without_a_header_the_near_name_may_stand_in_the_first_row() -> None:
 def test_columns_that_cannot_be_told_are_listed() -> None:
     error = fault("a", "b", "c")
     assert error.problem == "a.csv holds 3 columns: a, b and c."
-    assert error.remedy == "Say which are the text and the label with --text and --label."
+    assert error.remedy == (
+        "Say which are the text and the label with --text and --label. "
+        "If these are no names but a first row, write a header above it."
+    )
     assert fault("text", "label", "class").remedy == "Say which is the label with --label."
     assert fault("text", "review", "label").remedy == "Say which is the text with --text."
     assert fault("a", "b", labelled=False).remedy == "Say which is the text with --text."

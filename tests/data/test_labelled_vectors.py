@@ -82,6 +82,17 @@ def test_all_files_have_one_width(npz: str, tmp_path: Path) -> None:
     assert caught.value.remedy == "Give all files the same features."
 
 
+def test_one_vector_an_example_is_no_sequence(tmp_path: Path) -> None:
+    file = str(tmp_path / "flat.npz")
+    np.savez(file, vectors=np.ones((6, 3)), labels=list("abcabc"))
+    with pytest.raises(DataError) as caught:
+        read(file)
+    assert caught.value.problem == (
+        f"{file}: 'vectors' is (6, 3), one vector an example, and sequences of them were expected."
+    )
+    assert caught.value.remedy == ("Save it as 'vectors' of (6, length, 3), the length being 1 if there is only one.")
+
+
 def test_what_holds_vectors() -> None:
     assert are_vectors(["a.npz"], TokenizerConfig())
     assert are_vectors(["a.csv"], TokenizerConfig(kind="vectors"))

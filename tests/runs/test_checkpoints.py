@@ -260,7 +260,7 @@ def test_a_checkpoint_that_stands_aside_counts_until_it_is_replaced(run: RunFold
     save(100, loss=0.25)
     assert names(run.checkpoints) == ["step-00000100", "step-00000200"]
     assert checkpoints.load_state(selection.newest_good(run)[0]) == {"validation": None, "best_by": "loss"}
-    assert selection.validation_worth(path) == (0, -0.25)
+    assert selection.validation_worth(path) == (0, -0.25, -0.25)
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_write(run: RunFolder, save: Save) -> None:

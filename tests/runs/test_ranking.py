@@ -18,6 +18,7 @@ from regard.runs.ranking import LOWER_IS_BETTER, NOTHING, prefers_average, worth
         ("entity_f1", {"loss": 2.0, "accuracy": 97.0}, {"loss": 1.0, "accuracy": 96.0}),  # no tag names an entity
         ("spearman", {"loss": 2.0, "spearman": -0.9}, {"loss": 0.1}),  # all answers were equal
         ("loss", {"loss": 100.0}, {}),
+        ("accuracy", {"loss": 1.0, "accuracy": 42.0}, {"loss": 2.0, "accuracy": 42.0}),  # few examples often tie
     ],
 )
 def test_which_validation_is_better(best_by: str, better: dict[str, float], worse: dict[str, float]) -> None:

@@ -51,10 +51,11 @@ def test_the_best_is_the_best_by_the_score_that_the_run_is_after(run: RunFolder,
     save(100, loss=1.0, accuracy=70.0, best_by="accuracy")
     save(200, loss=2.0, accuracy=90.0, best_by="accuracy")
     save(300, loss=1.5, accuracy=90.0, best_by="accuracy")
-    save(400, loss=3.0, accuracy=80.0, best_by="accuracy")
-    assert chosen(run, "@best") == "step-00000200"  # the earlier of two that are equal
-    assert prune(run, keep=1) == [100, 300]
-    assert chosen(run) == "step-00000200"
+    save(400, loss=1.5, accuracy=90.0, best_by="accuracy")
+    save(500, loss=3.0, accuracy=80.0, best_by="accuracy")
+    assert chosen(run, "@best") == "step-00000300"  # of the lower loss, and the earlier of two that are equal in that
+    assert prune(run, keep=1) == [100, 200, 400]
+    assert chosen(run) == "step-00000300"
 
 
 @pytest.mark.parametrize(("accuracy", "meant"), [(91.0, "average-00000200"), (89.0, "step-00000200")])

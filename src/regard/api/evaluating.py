@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regard.api.predicting import Prediction
-from regard.api.switching_off import BlockOff, switch_off_blocks
+from regard.api.switching_off import BlockOff, lasting_blocks, switch_off_blocks
 from regard.config import DataConfig, DecodingConfig
 from regard.data.formats import Pair, read_pairs
 from regard.errors import DataError
@@ -157,7 +157,7 @@ def evaluate_labels(
         confusion=tuple(map(tuple, matrix)),
         blocks=tuple(off),
         places=tuple(examples.places(np.arange(len(examples)))) if isinstance(task, Image) else (),
-        notes=task.notes(examples),
+        notes=(*task.notes(examples), *([lasting_blocks(run)] if blocks else [])),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from regard.config import DecodingConfig
 from regard.errors import UsageError
 from regard.tasks.caption import Caption
 from regard.tasks.captioning import Described
@@ -26,6 +27,8 @@ def predict(
     *,
     seconds: Sequence[str],
     top: int,
+    decoding: DecodingConfig,
+    seed: int,
     progress: Callable[[int], None] | None,
 ) -> Sequence[Prediction]:
     """See `Run.predict`."""
@@ -41,8 +44,10 @@ def predict(
     match task:
         case Classify() | Regress():
             return task.predict(model, inputs, seconds, progress=progress)
-        case Tag() | Image() | Caption():
+        case Tag() | Image():
             return task.predict(model, inputs, progress=progress)
+        case Caption():
+            return task.predict(model, inputs, decoding, seed=seed, progress=progress)
         case Mask():
             return task.fill(model, inputs, top=top, progress=progress)
         case Denoise():

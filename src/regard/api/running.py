@@ -92,16 +92,29 @@ class Run:
         *,
         seconds: Sequence[str] = (),
         top: int = 5,
+        decoding: DecodingConfig | None = None,
+        seed: int = 1,
         progress: Callable[[int], None] | None = None,
     ) -> Sequence[Prediction]:
         """Say what texts are: a `Classified`, `TaggedText` or `Measured` each; or fill their blanks, [MASK]: a `Filled`.
+
+        Of images a `Classified` or, of a captioner, a `Described`.
 
         inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learnt from vectors; of images
             their files, or arrays (H, W, C)
         seconds: the second text of each, where a run was trained on pairs; empty where there is none
         top: how many guesses for each blank, of a run of the task mask
+        decoding, seed: how captions are searched for, in place of the run's own settings
         """
-        return predict(self, inputs, seconds=seconds, top=top, progress=progress)
+        return predict(
+            self,
+            inputs,
+            seconds=seconds,
+            top=top,
+            decoding=decoding or self.config.decoding,
+            seed=seed,
+            progress=progress,
+        )
 
     def embed(
         self,

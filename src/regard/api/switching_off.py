@@ -52,3 +52,11 @@ def switch_off_blocks(
         BlockOff(name=name, alone=alone[name], together=alone[name] if not number else accuracy(order[: number + 1]))
         for number, name in enumerate(order)
     ]
+
+
+def lasting_blocks(run: "Run") -> str:
+    """Say which blocks are never switched off."""
+    model = run.model
+    assert isinstance(model, ResNet)
+    names = [name for name, possible in model.block_names.items() if not possible]
+    return f"Never switched off, as they change the shape of what they read: {', '.join(names) or 'none'}."

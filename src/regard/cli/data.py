@@ -1,15 +1,21 @@
 """`regard data check`: what a person should know of a corpus before training on it."""
 
 import dataclasses
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag, SourceOption, TargetOption
 from regard.cli.terminal import Waiting, print_facts, print_json, print_lines, print_table, results
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.data.checks import DataReport, Overlap, ScreeningReport
+
+N_FIRST = 5  # rows that tell what a table holds
 
 
 def check(
@@ -22,9 +28,13 @@ def check(
     target: TargetOption = "",
     json: JsonFlag = False,
 ) -> None:
-    """Report counts, lengths, bad lines and duplicates, and how much of a test set stands in the training data."""
+    """Report of parallel text: counts, lengths, bad lines, duplicates, and how much of a test set stands in it.
+
+    Data of other tasks is checked before it is learnt from, and told by regard train TASK --train FILES --dry-run.
+    """
     from regard.data import checks
 
+    refuse_others([*files, *against], source=source, target=target)
     with Waiting("reading", unit="pairs") as waiting:
         report = checks.check(files, against=against or None, source=source, target=target, progress=waiting)
     if json:
@@ -36,6 +46,33 @@ def check(
     show_bad(report.screening)
     if report.overlap is not None:
         show_overlap(report.overlap)
+
+
+def refuse_others(files: Sequence[str], *, source: str, target: str) -> None:
+    """Refuse what is no parallel text: it is checked when a run over it is prepared."""
+    from regard.data.captioned_columns import names_image
+    from regard.data.formats.endings import Fields, format_of, read_rows
+    from regard.data.formats.files import check_file
+    from regard.data.formats.names import LABELS, TARGETS, plain
+    from regard.data.formats.rows import Row
+
+    def refused(file: str, what: str, task: str) -> UsageError:
+        remedy = f"Other data is checked before it is learnt from: regard train {task} --train {file} --dry-run"
+        return UsageError(f"{file}: parallel text was expected, and {what}.", remedy)
+
+    for file in files:
+        if Path(file).is_dir():
+            raise refused(file, "this is a folder", "image")
+        check_file(file)
+        if file.lower().endswith((".conll", ".conllu", ".bio")):
+            raise refused(file, "these are words in columns", "tag")
+        if source or target or format_of(file).fields is not Fields.COLUMNS:
+            continue
+        rows = [row.fields for row in islice(read_rows(file), N_FIRST) if isinstance(row, Row)]
+        if any(names_image(cell) for fields in rows for cell in fields.values()):
+            raise refused(file, "this table names images", "caption")
+        if any(plain(name) in LABELS and plain(name) not in TARGETS for fields in rows for name in fields):
+            raise refused(file, "this table has labels", "classify")
 
 
 def count_rows(report: "DataReport") -> list[tuple[str, str]]:

@@ -221,10 +221,13 @@ def show_confusion(found: "Evaluation") -> None:
 
 
 def show_blocks(found: "Evaluation") -> None:
-    """Show the accuracy as blocks are switched off, a row for each."""
+    """Show the accuracy as blocks are switched off, a row for each, that first whose lack harms least."""
+    whole = next(score.value for score in found.scores if score.name == "accuracy")
     print_lines([""])
     rows = [[one.name, f"{one.alone:.2f}", f"{one.together:.2f}"] for one in found.blocks]
-    print_table(["switched off", "accuracy, alone", "with all above"], rows, left=(0,))
+    print_table(
+        ["switched off", "accuracy, alone", "with all above"], [["nothing", f"{whole:.2f}", ""], *rows], left=(0,)
+    )
 
 
 def refuse_output_inside(output: str, data: Sequence[str]) -> None:

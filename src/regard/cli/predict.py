@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from regard.cli.loading import load_runs
-from regard.cli.options import JsonFlag, explained
+from regard.cli.options import (
+    SAMPLING,
+    SEARCH,
+    JsonFlag,
+    SamplingOptions,
+    SearchOptions,
+    as_fields,
+    changed,
+    explained,
+)
 from regard.cli.outputs import refuse_output, write_output
 from regard.cli.predict_images import TASKS as IMAGE_TASKS
 from regard.cli.predict_images import check_image_options, check_picture, draw_picture, predict_images, refuse_unread
 from regard.cli.prediction_view import as_json, as_lines
 from regard.cli.terminal import Waiting, note, print_lines
-from regard.cli.translate import chunks, listed
-from regard.config import DataConfig
+from regard.cli.translate import chunks, listed, one_line
+from regard.config import DataConfig, DecodingConfig
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -51,9 +60,13 @@ def predict(
             help="draw the images with what is said of each; of one with its caption, where the model looked",
         ),
     ] = "",
+    n_best: Annotated[int | None, explained(DecodingConfig, "n_best", group=SEARCH)] = None,
+    search: SearchOptions | None = None,
+    sampling: SamplingOptions | None = None,
+    seed: Annotated[int, Parameter(group=SAMPLING, help="seed of sampling (1)")] = 1,
     json: JsonFlag = False,
 ) -> None:
-    """Say what texts and images are: their class with its probability, a tag for each word, a number; or fill in blanks.
+    """Say what texts and images are: a class with its probability, a tag for each word, a number, a caption; fill blanks.
 
     A run of classify writes a line for each that comes in: the class, a tab, its probability. One of regress writes the
     number; one of tag the words of each line, which white space parts, each with its tag on a line of its own, and a blank
@@ -62,7 +75,7 @@ def predict(
     A run of mask or denoise fills each [MASK]: regard predict RUN "The [MASK] barks."
 
     A run of image writes a line for each image: its file's name, the class and its probability, with tabs between them;
-    one of caption the name and the caption.
+    one of caption the name and the caption; with --n-best each of several captions behind its score.
 
     With --data the file comes out again as it is, with the columns `prediction` and `probability`; words in columns with
     the tag as the last. --json writes an object a line, with all probabilities.
@@ -75,6 +88,9 @@ def predict(
     check_task(loaded, data=data, second=second, top=top)
     if picture:
         check_picture(loaded, inputs, picture=picture, output=output)
+    options = {"n_best": n_best, **as_fields(search), **as_fields(sampling)}
+    refuse_search(loaded, options)
+    writing = changed(loaded.config.decoding, **options)
     unread: list[str] = []
     done: list[str] = []
     sink = done.extend if output else print_lines
@@ -88,7 +104,15 @@ def predict(
         elif images:
             written = {"--output": output, "--picture": picture}
             found = predict_images(
-                loaded, inputs, top=top or 0, json=json, written=written, unread=unread, progress=waiting
+                loaded,
+                inputs,
+                top=top or 0,
+                json=json,
+                writing=writing,
+                seed=seed,
+                written=written,
+                unread=unread,
+                progress=waiting,
             )
         else:
             found = predict_lines(loaded, inputs, second=second, top=top or 0, json=json, progress=waiting)
@@ -98,23 +122,34 @@ def predict(
     if output:
         write_output(output, done)
     if picture and (drawn := [file for file in inputs if file not in unread]):
-        draw_picture(loaded, drawn, picture)
+        draw_picture(loaded, drawn, picture, writing=writing, seed=seed)
     refuse_unread(unread)
+
+
+def refuse_search(loaded: "Run", options: Mapping[str, Any]) -> None:
+    """Refuse settings of a search where nothing is searched for."""
+    for name, value in options.items():
+        if value is not None and loaded.config.task != "caption":
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for captions, and {loaded.reference} writes none.", f"Leave {option} out.")
 
 
 def predict_lines(
     loaded: "Run", inputs: Sequence[str], *, second: str, top: int, json: bool, progress: Waiting
 ) -> Iterator[list[str]]:
     """Yield what is written of the inputs, or of the lines of standard input, some at a time."""
+    from regard.tasks.filling import BLANK
+
     done = 0
     long: list[int] = []
+    whole: list[int] = []
     for lines in chunks(inputs):
         pairs = [(line, second) for line in lines] if inputs else list(two_columns(loaded, lines, second, done))
-        written = [
-            number for number, (text, _) in enumerate(pairs) if text.strip()
-        ]  # of nothing there is nothing to say
-        if not inputs:
-            check_blanks(loaded, {done + number + 1: pairs[number][0] for number in written})
+        # Of nothing there is nothing to say; of standard input, what has no blank comes out as it is.
+        written = [number for number, (text, _) in enumerate(pairs) if text.strip()]
+        unasked = [] if inputs else [number for number in written if lacks_blank(loaded, pairs[number][0])]
+        whole += [done + number + 1 for number in unasked]
+        written = [number for number in written if number not in unasked]
         found = loaded.predict(
             [pairs[number][0] for number in written],
             seconds=[pairs[number][1] for number in written],
@@ -131,11 +166,13 @@ def predict_lines(
                 if json
                 else as_lines(answers[number], top=top)
                 if number in answers
-                else [""]
+                else [one_line(pair[0].strip())]
             )
         ]
         done += len(lines)
     tell_long(loaded, long)
+    if whole:
+        note(f"without a {BLANK}, and written as they are: {listed(whole)}")
 
 
 def two_columns(loaded: "Run", lines: Sequence[str], second: str, before: int) -> Iterator[tuple[str, str]]:
@@ -154,17 +191,11 @@ def two_columns(loaded: "Run", lines: Sequence[str], second: str, before: int) -
         yield text, others[0] if others else ""
 
 
-def check_blanks(loaded: "Run", lines: Mapping[int, str]) -> None:
-    """Refuse a line of standard input in which nothing is to be guessed, where that is the task."""
-    from regard.data.formats.rows import excerpt
-    from regard.tasks.filling import BLANK, has_blank
+def lacks_blank(loaded: "Run", line: str) -> bool:
+    """Whether nothing is to be guessed in a line, where that is the task."""
+    from regard.tasks.filling import has_blank
 
-    for number, line in lines.items():
-        if loaded.config.task in ("mask", "denoise") and not has_blank(line):
-            raise DataError(
-                f"standard input, line {number}: there is no {BLANK} in '{excerpt(line)}'.",
-                f"Write {BLANK} in the place of what is to be guessed.",
-            )
+    return loaded.config.task in ("mask", "denoise") and not has_blank(line)
 
 
 def json_line(number: int, pair: tuple[str, str], found: "Prediction | None", *, top: int) -> str:

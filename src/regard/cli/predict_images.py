@@ -1,6 +1,7 @@
 """What `regard predict` writes of images: a line each, the file's name first."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.api import Run
+    from regard.config import DecodingConfig
     from regard.data.image_files import Pixels
 
 TASKS = ("image", "caption")
@@ -22,6 +24,8 @@ def predict_images(
     *,
     top: int,
     json: bool,
+    writing: "DecodingConfig",
+    seed: int,
     written: Mapping[str, str],
     unread: list[str],
     progress: Waiting,
@@ -29,20 +33,28 @@ def predict_images(
     """Yield what is written of the images that are named, or by the lines of standard input, some at a time.
 
     One of several that cannot be read is told and passed over.
+    writing, seed: how captions are searched for
     written: the files that will be written, by the options that name them
     unread: gets a line for each that was passed over
     """
     from regard.runs import disk
+    from regard.runtime import mix
 
     if not all(map(str.strip, files)):
         raise UsageError("The name of an image is empty.", "Name the images: photo.jpg")
     done = 0
-    for lines in chunks(files):
+    for number, lines in enumerate(chunks(files)):
         named = [line for line in lines if line.strip()]
         refuse_overwriting(named, written)
         images = decoded(loaded, named, alone=len(files) == 1, unread=unread)
         names = [name for name, _ in images]
-        found = loaded.predict([pixels for _, pixels in images], progress=progress.after(done))
+        found = loaded.predict(
+            [pixels for _, pixels in images],
+            decoding=writing,
+            # Equal images of two chunks are drawn independently too.
+            seed=seed if number == 0 else mix(seed, "chunk", number),
+            progress=progress.after(done),
+        )
         done += len(named)
         if json:
             facts = [as_json(one, top=top) for one in found]
@@ -77,8 +89,10 @@ def decoded(loaded: "Run", files: Sequence[str], *, alone: bool, unread: list[st
 def refuse_unread(files: Sequence[str]) -> None:
     """End with an error where some images could not be read, all others being answered."""
     if files:
-        noun = "image" if len(files) == 1 else "images"
-        raise DataError(f"{len(files):,} {noun} could not be read, as told above.", "Mend them, or leave them out.")
+        noun, them = ("image", "it") if len(files) == 1 else ("images", "them")
+        raise DataError(
+            f"{len(files):,} {noun} could not be read, as told above.", f"Mend {them}, or leave {them} out."
+        )
 
 
 def refuse_overwriting(images: Sequence[str], written: Mapping[str, str]) -> None:
@@ -114,27 +128,28 @@ def check_picture(loaded: "Run", files: Sequence[str], *, picture: str, output: 
         raise UsageError(f"--output and --picture name one file, {picture}.", "Name two.")
 
 
-def draw_picture(loaded: "Run", files: Sequence[str], picture: str) -> None:
+def draw_picture(loaded: "Run", files: Sequence[str], picture: str, *, writing: "DecodingConfig", seed: int) -> None:
     """Draw images with what is said of each; of one that is captioned, where the model looked while it wrote."""
     from regard.inspection.answers import answered_picture
     from regard.inspection.render import save
 
     if loaded.config.task == "caption" and len(files) == 1:
-        draw_looking(loaded, files[0], picture)
+        draw_looking(loaded, files[0], picture, writing=writing, seed=seed)
         return
     pixels = [own for _, own in decoded(loaded, files, alone=True, unread=[])]
-    answers = [one_line(" ".join(as_lines(one, top=0)).replace("\t", ", ")) for one in loaded.predict(pixels)]
+    found = loaded.predict(pixels, decoding=replace(writing, n_best=1), seed=seed)
+    answers = [as_lines(one, top=0)[0].replace("\t", ", ") for one in found]
     save(answered_picture(pixels, answers), picture)
     tell(picture)
 
 
-def draw_looking(loaded: "Run", file: str, picture: str) -> None:
+def draw_looking(loaded: "Run", file: str, picture: str, *, writing: "DecodingConfig", seed: int) -> None:
     """Draw where a captioner looked in an image while it wrote the best caption."""
     from regard.inspection.looking import looking_picture
     from regard.inspection.render import save
     from regard.tasks.image import decode
 
-    [found] = loaded.predict([file])
+    [found] = loaded.predict([file], decoding=writing, seed=seed)
     looking = loaded.task.look(loaded.model, file, found.candidates[0].ids)  # type: ignore[union-attr]
     if not looking.words:
         raise UsageError(f"The caption of {file} has no words.", "Train the run longer.")

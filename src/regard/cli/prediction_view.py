@@ -17,6 +17,8 @@ def as_lines(found: "Prediction", *, top: int) -> list[str]:
     from regard.tasks.tag import TaggedText
 
     if isinstance(found, Described):
+        if len(found.candidates) > 1:
+            return [f"{one.score:.4f}\t{one_line(one.text)}" for one in found.candidates]
         return [one_line(found.text)]
     if isinstance(found, TaggedText):
         return [*(f"{word}\t{tag}" for word, tag in zip(found.words, found.tags, strict=True)), ""]

@@ -29,17 +29,18 @@ def learning(training: TrainingConfig, task: str) -> str:
     if training.accumulate > 1:
         batch += f", {training.accumulate} batches an update"
     rate = f"learning rate {training.learning_rate:g} ({training.schedule}, warm-up {training.warmup:,})"
-    return f"{batch}, {rate}, label smoothing {training.label_smoothing:g}"
+    smoothing = f", label smoothing {training.label_smoothing:g}" if training.label_smoothing else ""
+    return f"{batch}, {rate}{smoothing}"
 
 
 def end(training: TrainingConfig) -> str:
     """What ends the run."""
     ends = []
     if training.steps:
-        ends.append(f"{training.steps:,} steps")
+        ends.append(f"{training.steps:,} step{'s' * (training.steps != 1)}")
     if training.epochs:
         wait = f" (and {training.least_steps:,} steps)" if training.least_steps else ""
-        ends.append(f"{training.epochs:,} epochs{wait}")
+        ends.append(f"{training.epochs:,} epoch{'s' * (training.epochs != 1)}{wait}")
     if training.minutes:
         ends.append(f"{training.minutes:g} minutes")
     if training.patience:

@@ -27,7 +27,6 @@ from regard.config import to_tables
 from regard.errors import MissingExtraError
 from regard.runs.ranking import prefers_average
 from regard.tasks import find_task
-from regard.tasks.task import Validation
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class PeopleView:
         self.run = Path()
         self.begun_at = 0
         self.n_validations = 0
-        self.last: Validation | None = None
+        self.best_samples: tuple[tuple[str, str, str], ...] = ()
         self._bar: Progress | None = None
         self._said = time.monotonic()
 
@@ -129,7 +128,8 @@ class PeopleView:
             tell(self.pace.text())
 
     def _validated(self, event: Validated) -> None:
-        self.last = event.validation
+        if event.best:
+            self.best_samples = event.validation.samples
         scores = scores_text({"loss": event.validation.loss, **event.validation.scores})
         if event.averaged:
             tell(f"average of {len(event.averaged)} checkpoints: validation {scores}", style="bold")
@@ -163,7 +163,7 @@ class PeopleView:
             tell(f"Average of checkpoints{meant}: {scores_text(event.average)}", style="bold")
         if not self.advise:
             return
-        for sample in self.last.samples if self.last else ():
+        for sample in self.best_samples:
             show_sample(sample, self.task.sample_labels)
         tell("\nNext:")
         for command in (
@@ -189,11 +189,15 @@ def option_of_end(reason: str) -> str:
     return next((option for word, option in words.items() if word in reason), "--steps")
 
 
+SAMPLE_LETTERS = 300  # a model that has learnt little may never come to an end
+
+
 def show_sample(sample: tuple[str, str, str], labels: tuple[str, str, str]) -> None:
     """Show an input, what was expected, and what came, which stands out."""
     for number, (label, text) in enumerate(zip(labels, sample, strict=True)):
         on_one_line = text.replace("\n", " ⏎ ")
-        tell(f"    {label:<9} {on_one_line}", style="" if number == 2 else "dim")
+        shown = on_one_line if len(on_one_line) <= SAMPLE_LETTERS else f"{on_one_line[:SAMPLE_LETTERS]}…"
+        tell(f"    {label:<9} {shown}", style="" if number == 2 else "dim")
 
 
 class JsonView:

@@ -143,7 +143,11 @@ class DecodingConfig:
     beam: int = option(5, "hypotheses kept a sentence; 1 is greedy search", least=1)
     length_penalty: float = option(1.0, "exponent of the length that divides a hypothesis's log-probability")
     n_best: int = option(1, "hypotheses returned a sentence", least=1)
-    max_length: int = option(0, "most tokens written; 0 chooses by the length of the input", least=0)
+    max_length: int = option(
+        0,
+        "most tokens written; 0 chooses by the length of the input, or of the longest caption learnt from",
+        least=0,
+    )
     min_length: int = option(0, "fewest tokens before the end token, a forced beginning counted", least=0)
     sample: bool = option(False, "draw tokens at random instead of searching")
     temperature: float = option(1.0, "divides the logits before sampling")
@@ -191,6 +195,8 @@ class RunConfig:
 
 
 # For tasks that read a text and say something about it: AdamW as BERT has it (Devlin et al. 2019, A.2 and A.3).
+# A text of which something is said is read whole: this leaves special tokens their place among 512 positions.
+_WHOLE: Mapping[str, Any] = {"max_length": 500}
 _READING: Mapping[str, Any] = {
     "label_smoothing": 0.0,
     "learning_rate": 0.0005,
@@ -216,9 +222,9 @@ TASK_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "mask": {"training": {**_READING, "learning_rate": 0.001}},
     "denoise": {"training": {"label_smoothing": 0.0}, "decoding": {"beam": 1}},
-    "classify": {"training": {**_READING, "batch_tokens": 1024, "best_by": "accuracy"}},
-    "tag": {"training": {**_READING, "batch_tokens": 1024, "best_by": "entity_f1"}},
-    "regress": {"training": {**_READING, "batch_tokens": 1024, "best_by": "spearman"}},
+    "classify": {"data": _WHOLE, "training": {**_READING, "batch_tokens": 1024, "best_by": "accuracy"}},
+    "tag": {"data": _WHOLE, "training": {**_READING, "batch_tokens": 1024, "best_by": "entity_f1"}},
+    "regress": {"data": _WHOLE, "training": {**_READING, "batch_tokens": 1024, "best_by": "spearman"}},
     "image": {
         "training": {**_READING, "learning_rate": 0.001, "weight_decay": 0.05, "best_by": "accuracy"},
         "runtime": {"workers": 2},

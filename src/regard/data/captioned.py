@@ -91,9 +91,15 @@ class CaptionTable:
         if "\0" in cell or "\0" in text:
             return Bad(row.file, row.line, "NUL byte", excerpt(text))
         if cell not in self._images:
-            if _leaves(cell):
+            place = f"{row.file}:{row.line}: the image '{excerpt(cell)}'"
+            if Path(cell).is_absolute():
                 raise DataError(
-                    f"{row.file}:{row.line}: the image '{excerpt(cell)}' lies outside of the folder of the table.",
+                    f"{place} is named by an absolute path.",
+                    "Write its path from the folder of the table, so that the folder can be moved.",
+                )
+            if ".." in Path(os.path.normpath(cell)).parts:
+                raise DataError(
+                    f"{place} lies outside of the folder of the table.",
                     "Put the images into that folder, or a link to them, and write paths from there.",
                 )
             self._images[cell] = next(filter(_is_file, self._candidates(cell)), "")
@@ -136,11 +142,6 @@ def _wanted(file: str, data: DataConfig) -> tuple[str, ...]:
         return ()
     cells = first.fields.values() if are_numbered(first.fields) else first.fields.keys()
     return ("1",) if any(map(names_image, cells)) else tuple(cells)
-
-
-def _leaves(cell: str) -> bool:
-    """Tell whether a path leads out of the folder from which it begins."""
-    return Path(cell).is_absolute() or ".." in Path(os.path.normpath(cell)).parts
 
 
 def _is_file(path: str) -> bool:

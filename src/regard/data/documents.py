@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from regard.data.formats.endings import TEXT, Fields, format_of, read_rows
 from regard.data.formats.files import DAMAGE, check_file, damaged, open_file
-from regard.data.formats.names import find
+from regard.data.formats.names import TEXTS, find, plain
 from regard.data.formats.rows import Bad, decode, excerpt, without_mark
 from regard.errors import DataError, did_you_mean
 
@@ -111,6 +111,8 @@ def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
         names = list(row.fields)
         seen |= dict.fromkeys(names)
         name = find(file, column or "text", names)
+        if name is None and not column and fields is Fields.COLUMNS:
+            name = _called_text(names)
         if only and name is not None:
             problem = f"{file}:{row.line}: this record has its text under '{name}', those before it under '{only}'."
             raise DataError(problem, "Name the column with --from.")
@@ -126,6 +128,12 @@ def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
             yield Bad(file, row.line, "no text", excerpt(next(iter(row.fields.values()), "")))
     if not found:
         raise _no_column(file, column, list(seen))
+
+
+def _called_text(names: Sequence[str]) -> str | None:
+    """Return the column of a table that is called as texts are, if there is one such."""
+    found = [name for name in names if plain(name) in TEXTS]
+    return found[0] if len(found) == 1 else None
 
 
 def _no_column(file: str, wanted: str, names: list[str]) -> DataError:

@@ -44,6 +44,11 @@ class HoldOut:
                 f"data.hold_out asks for {self._wanted:,} {self._noun}, and there are {self._count:,}.",
                 "Hold out fewer, or give validation files with --valid.",
             )
+        if self._count < 2:
+            raise DataError(
+                f"Of fewer than two {self._noun} none can be held out for validation.",
+                "Give more, or give validation files with --valid.",
+            )
         chosen = min(MOST, max(100, self._count // 100), max(1, self._count // 10))
         limit = -sorted(self._smallest, reverse=True)[(self._wanted or chosen) - 1]
         if limit >= self._largest:

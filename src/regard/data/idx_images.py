@@ -30,10 +30,7 @@ class IdxImages:
 
     def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
         with open_file(self.root) as stream, open_file(self.labels) as label_stream:
-            images, labels = _open_array(self.root, stream), _open_array(self.labels, label_stream)
-            for array in (images, labels):
-                if not array.file.lower().endswith(".gz"):
-                    array.check_size(Path(array.file).stat().st_size - 4 - 4 * len(array.shape))
+            images, labels = _open_whole(self.root, stream), _open_whole(self.labels, label_stream)
             if images.dtype != np.uint8:
                 raise DataError(
                     f"{self.root}: images of bytes were expected, not {images.text}.", "Save them as uint8."
@@ -42,7 +39,7 @@ class IdxImages:
 
     def own_shape(self) -> ImageShape:
         with open_file(self.root) as stream:
-            return shape_of(_open_array(self.root, stream))
+            return shape_of(_open_whole(self.root, stream))
 
     def class_folders(self) -> list[tuple[str, str]]:
         return []
@@ -59,6 +56,11 @@ def is_idx(file: str) -> bool:
         except DAMAGE:
             raise damaged(file) from None
     return len(beginning) == 4 and beginning[:2] == b"\0\0" and beginning[2] in _TYPES and 1 <= beginning[3] <= 4
+
+
+def called_idx(file: str) -> bool:
+    """Say whether a file is called as IDX files are, such as t10k-images-idx3-ubyte, whatever it holds."""
+    return re.search("idx[1-4]|-ubyte", Path(file).name) is not None
 
 
 def pair_idx(files: list[str]) -> list[IdxImages]:
@@ -109,6 +111,14 @@ def _open_array(file: str, stream: BinaryIO) -> StoredArray:
     if len(counts) < 4 * magic[3]:
         raise DataError(f"{file}: the IDX file ends within its header, after {4 + len(counts)} bytes.", remedy)
     return StoredArray(file, struct.unpack(f">{magic[3]}I", counts), np.dtype(_TYPES[magic[2]]), stream)
+
+
+def _open_whole(file: str, stream: BinaryIO) -> StoredArray:
+    """Open an array whose header fits the size of its file, as far as that tells: not of a gzipped one."""
+    array = _open_array(file, stream)
+    if not file.lower().endswith(".gz"):
+        array.check_size(Path(file).stat().st_size - 4 - 4 * len(array.shape))
+    return array
 
 
 def _label_files(images: str) -> list[Path]:

@@ -146,7 +146,10 @@ def _split(images: ImageSet, labels: Sequence[str], wanted: int) -> tuple[ImageS
     lost = (there > 0) & (left == 0)
     held_out &= ~lost[images.classes]
     if not held_out.any():
-        raise DataError("No image is left for validation.", "Give more images, or give validation images with --valid.")
+        raise DataError(
+            f"{', '.join(images.roots)}: no image can be held out for validation without the last of a class.",
+            "Give more images, or give validation images with --valid.",
+        )
     training, valid = (
         replace(images, rows=rows, classes=images.classes[rows])
         for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out))

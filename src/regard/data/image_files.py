@@ -211,13 +211,13 @@ def scaled(values: npt.NDArray[Any], place: str) -> Pixels:
     if values.dtype == np.uint8:
         return values
     lowest, highest = values.min(), values.max()
-    most = 1 if values.dtype.kind == "f" else 65_535
+    most, hint = (1, ", and not saved as uint8") if values.dtype.kind == "f" else (65_535, "")
     if not (lowest >= 0 and highest <= most):  # so that NaN is refused too
         raise BadImageError(
             place,
-            f"not of values from 0 to {most:,}",
+            f"not of values from 0 to {most:,}{hint}",
             f"its pixels go from {lowest:g} to {highest:g}, and 0 to {most:,} was expected",
-            "Save it with 8 bits a channel.",
+            "Save it with 8 bits a channel, as uint8.",
         )
     return np.rint(values * (255.0 / most)).astype(np.uint8)
 

@@ -120,7 +120,7 @@ class ImageFaults:
         if not self.n_good and not n_bad:
             raise DataError(
                 f"{', '.join(self.roots)}: no image was found.",
-                "Check that it is the right folder: one with a folder of images for each class.",
+                "Check that it is the right one: a folder with a folder of images for each class, or a file of images.",
             )
         if self.n_good and n_bad <= share * (n_bad + self.n_good):
             return

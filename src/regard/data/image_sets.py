@@ -5,7 +5,7 @@ from pathlib import Path
 
 from regard.data.formats.files import check_regular
 from regard.data.formats.names import listed
-from regard.data.idx_images import is_idx, pair_idx
+from regard.data.idx_images import called_idx, is_idx, pair_idx
 from regard.data.image_folders import folder_parts
 from regard.data.image_screening import ImageSource
 from regard.data.labelled import PARTS, check_part
@@ -52,7 +52,7 @@ def _divided(names: Sequence[str]) -> list[tuple[str, Mapping[str, Sequence[Imag
         check_regular(name)
         if name.lower().removesuffix(".gz").endswith(".npz"):
             found.append((name, npz_parts(name)))
-        elif is_idx(name):
+        elif is_idx(name) or called_idx(name):
             idx.append(name)
         else:
             unpack, sort = "Unpack it, and name the folder of class folders.", "Put images into a folder for each class"

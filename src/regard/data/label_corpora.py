@@ -273,10 +273,26 @@ def _told(
     if "reasons" in valid[0].facts:
         of_validation = LeftOut.of(valid[0].facts, valid[1]).sentences()
         told += [("left out", f"of validation, {sentence}") for sentence in of_validation]
+    if leak := _leak(train[0], *valid):
+        told.append(("leak", leak))
     for name, (corpus, files) in (("", train), ("of validation, ", valid)):
         if cut := cut_sentence(corpus, files, data.max_length):
             told.append(("cut", name + cut))
     return tuple(told)
+
+
+def _leak(train: Corpus, valid: Corpus, files: Sequence[str]) -> str:
+    """Say how many examples of validation are learnt from too, and where the first stands; "" for none."""
+    column = next(name for name in ("ids", "vectors") if name in valid.ragged)
+    rows: dict[bytes, list[int]] = {}
+    for row in range(len(valid)):
+        rows.setdefault(valid.ragged[column][row].tobytes(), []).append(row)
+    known = {own for row in range(len(train)) if (own := train.ragged[column][row].tobytes()) in rows}
+    found = sorted(row for own in known for row in rows[own])
+    if not found:
+        return ""
+    file, line = (int(valid.numbers[name][found[0]]) for name in ("file", "line"))
+    return f"{len(found):,} of {len(valid):,} validation examples stand in training too, first {files[file]}:{line}"
 
 
 def _named(labels: Sequence[str]) -> str:

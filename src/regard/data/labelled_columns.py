@@ -131,6 +131,8 @@ def _cannot_tell(file: str, fields: Mapping[str, str], *, text: str, label: str 
         (False, False): "Say which are the text and the label with --text and --label.",
     }
     remedy = remedies[bool(text), bool(label)]
+    if not text and not label and not _are_numbered(fields):
+        remedy += " If these are no names but a first row, write a header above it."
     return DataError(f"{file} holds {count}: {listed(names)}.", remedy)
 
 

@@ -18,6 +18,7 @@ from regard.errors import DataError, UsageError, did_you_mean
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
 TAIL = 0.1  # of the text
+N_REASONS = 5  # that an error names
 _VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
 Progress = Callable[[str, int], None]  # what is done, and how many lines so far
 
@@ -115,8 +116,16 @@ class Faults:
             raise DataError(f"{', '.join(files)}: no text was found.", "Check that it is the right file.")
         if self.n_good and n_bad <= share * (n_bad + self.n_good):
             return
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
-        first = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad, *_ in self.examples.values())
+        frequent = self.reasons.most_common(N_REASONS)
+        # A reason that begins with a number would run into its count.
+        counted = [
+            f"{count:,} ({reason})" if reason[0].isdigit() else f"{count:,} {reason}" for reason, count in frequent
+        ]
+        if rest := len(self.reasons) - len(frequent):
+            counted.append(f"{rest:,} other reason{'s' * (rest > 1)}")
+        counts = ", ".join(counted)
+        shown = [self.examples[reason][0] for reason, _ in frequent]
+        first = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in shown)
         raise DataError(
             f"{n_bad:,} of {n_bad + self.n_good:,} {self.noun} are bad (at most {share:.0%} may be): {counts}. "
             f"First: {first}.",

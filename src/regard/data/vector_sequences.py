@@ -77,12 +77,25 @@ def _from_npz(file: str, constants: Sequence[str], may_lack: bool) -> Iterator[V
                 told = _constants(file, arrays, constants, may_lack, n_rows=len(padded))
                 yield from _from_padded(file, padded, arrays.get("lengths"), told)
                 return
+            _refuse_flat(file, arrays, constants)
             names = [name for name in arrays.files if name not in constants]
             told = _constants(file, arrays, constants, may_lack, n_rows=len(names))
             for name, own in zip(names, told, strict=True):
                 yield VectorSequence(name, _checked(file, name, arrays[name]), file, constants=own)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         raise DataError(f"{file}: not an NPZ file of numbers: {error}.", remedy) from None
+
+
+def _refuse_flat(file: str, arrays: Mapping[str, npt.NDArray[np.generic]], constants: Sequence[str]) -> None:
+    """Refuse one vector an example, (N, F) with N labels: it would be taken for one sequence of N vectors."""
+    counts = {len(arrays[name]) for name in constants if name in arrays and arrays[name].ndim}
+    names = [name for name in arrays if name not in constants]
+    if len(names) == 1 and arrays[names[0]].ndim == 2 and counts == {len(arrays[names[0]])} != {1}:
+        shape = arrays[names[0]].shape
+        raise DataError(
+            f"{file}: '{names[0]}' is {shape}, one vector an example, and sequences of them were expected.",
+            f"Save it as 'vectors' of ({shape[0]}, length, {shape[1]}), the length being 1 if there is only one.",
+        )
 
 
 def _constants(

@@ -126,10 +126,10 @@ def by_pixel(x: Tensor) -> Tensor:
 def convolve(x: Tensor, layer: nn.Conv2d) -> Tensor:
     """(B, C, H, W) to what the layer makes of it.
 
-    With pixels side by side, torch 2.13 writes beyond its memory on the way back through a 1 × 1 convolution that has a
-    stride and fewer than 8 inputs (16 with AVX-512; oneDNN's issue 6035). So the stride goes first, and alone.
+    With pixels side by side, torch 2.13 on a CPU writes beyond its memory on the way back through a 1 × 1 convolution that
+    has a stride and fewer than 8 inputs (16 with AVX-512; oneDNN's issue 6035). So the stride goes first, and alone.
     """
-    if layer.kernel_size == (1, 1) and layer.stride != (1, 1):
+    if layer.kernel_size == (1, 1) and layer.stride != (1, 1) and x.device.type == "cpu":
         chosen = F.avg_pool2d(x, 1, stride=layer.stride)  # the mean of one place is that place
         return F.conv2d(chosen, layer.weight, layer.bias)
     convolved: Tensor = layer(x)

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-Worth = tuple[int, float]
-NOTHING: Worth = (-3, -math.inf)
+Worth = tuple[int, float, float]
+NOTHING: Worth = (-3, -math.inf, -math.inf)
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "bits_per_byte", "mae"})
 
 
@@ -16,7 +16,7 @@ def worth(validation: Mapping[str, Any], best_by: str) -> Worth:
     """How good a validation is, larger for a better one; NOTHING where nothing is known of it, or its loss is no number.
 
     Where it lacks the score, the accuracy counts (tags that name no entities have no entity F1), else the loss (of equal
-    answers there is no Spearman), but any validation that has the score is better.
+    answers there is no Spearman), but any validation that has the score is better. Of equal ones that of the lower loss is.
     """
     loss = validation.get("loss")
     if loss is None or not math.isfinite(loss):
@@ -24,7 +24,7 @@ def worth(validation: Mapping[str, Any], best_by: str) -> Worth:
     for place, name in enumerate((best_by, "accuracy", "loss")):
         value = validation.get(name)
         if value is not None:
-            return -place, -value if name in LOWER_IS_BETTER else value
+            return -place, -value if name in LOWER_IS_BETTER else value, -loss
     return NOTHING
 
 

@@ -66,7 +66,9 @@ class Caption:
         data = config.data if known is None else known.kept(config.data)
         usual = usual_image_size(config.model)
         found = prepare_captions(data, config.tokenizer, given=given, usual=usual, progress=progress)
-        task = cls(found.tokenizer, config, ImageTable(shape=found.shape, mean=found.mean, deviation=found.deviation))
+        longest = int(found.train.ids.lengths.max())
+        table = ImageTable(shape=found.shape, mean=found.mean, deviation=found.deviation, longest=longest)
+        task = cls(found.tokenizer, config, table)
         task.augmentation.refuse_small(found.shape.size, found.shape.size)
         train, valid = task.examples(found.train), task.examples(found.valid)
         return Prepared(
@@ -175,7 +177,7 @@ class Caption:
         seed: int = 1,
         progress: Callable[[int], None] | None = None,
     ) -> list[Described]:
-        """Write a caption for each image, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
+        """Write captions for each image, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
         decoded = decode_all(images, self.table)
         return self.write(model, decoded, decoding or self.config.decoding, seed=seed, progress=progress)
 
@@ -189,9 +191,7 @@ class Caption:
         progress: Callable[[int], None] | None = None,
     ) -> list[Described]:
         """Write captions; see `captioning.Writer`."""
-        writer = Writer(
-            self.tokenizer, model, decoding, scaled=self.scaled, max_length=self.config.data.max_length, seed=seed
-        )
+        writer = Writer(self.tokenizer, model, decoding, scaled=self.scaled, max_length=self.table.longest, seed=seed)
         return writer.write(images, progress=progress)
 
     def look(self, model: Any, image: ImageInput, ids: Sequence[int]) -> Looking:

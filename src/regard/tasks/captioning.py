@@ -61,7 +61,7 @@ class Writer:
     """Writes captions under the settings of one call.
 
     scaled:      from bytes (B, H, W, C) to what the model reads
-    max_length:  the most tokens of a caption, unless the settings name another number
+    max_length:  the most tokens before the end of a caption, unless the settings name another number
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Writer:
         self.scaled = scaled
         self.device = next(model.parameters()).device
         own = getattr(model, "max_length", None) or sys.maxsize
-        self.limit = min(decoding.max_length or max_length, own - 1)
+        self.limit = min(decoding.max_length or 1 + max_length, own - 1)  # and the end token
         self.seed = seed
 
     def write(self, images: ReadsImages, *, progress: Callable[[int], None] | None = None) -> list[Described]:

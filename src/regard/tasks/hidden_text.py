@@ -38,7 +38,7 @@ class HiddenText(ABC):
 
     name: str
     verb = "predict"
-    example = '"…"'
+    example = '"… [MASK] …"'
     counted = "hidden tokens"
     judged_by: tuple[str, ...]
     sample_labels = ("hidden", "was", "guessed")

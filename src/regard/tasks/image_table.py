@@ -22,6 +22,7 @@ class ImageTable:
 
     mean, deviation:  of the training pixels from 0 to 1, which are learnt as (pixel - mean) / deviation
     labels:           classes in the order of their numbers, with their `counts` in training
+    longest:          tokens of the longest caption in training
     """
 
     shape: ImageShape
@@ -29,6 +30,7 @@ class ImageTable:
     deviation: tuple[float, ...]
     labels: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
+    longest: int = 0
 
     @classmethod
     def load(cls, vocabulary: Path) -> "ImageTable":
@@ -42,6 +44,7 @@ class ImageTable:
                 deviation=tuple(map(float, kept["deviation"])),
                 labels=tuple(map(str, kept["labels"])),
                 counts=tuple(map(int, kept["counts"])),
+                longest=int(kept["longest"]),
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
             problem = f"{path}: not what a run keeps of its images: {type(error).__name__}, {error}."
@@ -65,6 +68,7 @@ class ImageTable:
             "deviation": self.deviation,
             "labels": self.labels,
             "counts": self.counts,
+            "longest": self.longest,
         }
         write_atomically(vocabulary / FILE, as_json(kept, indent=1) + b"\n")
 

@@ -95,12 +95,14 @@ def label_facts(labels: Sequence[str], counts: Sequence[int], noun: str) -> list
     """What a report says of labels, and how often each is learnt from."""
     pairs = sorted(zip(counts, labels, strict=True), key=lambda pair: -pair[0])
     total = max(1, sum(counts))
-    shown = [f"{label} {count:,} ({100 * count / total:.1f} %)" for count, label in pairs]
+    # A class that is called by a number is put in quotes, or the two would run into each other.
+    names = [f"'{label}'" if label[-1:].isdigit() else label for _, label in pairs]
+    shown = [f"{name} {count:,} ({100 * count / total:.1f} %)" for name, (count, _) in zip(names, pairs, strict=True)]
     if len(shown) > N_SHOWN:
         shown = [*shown[: N_SHOWN - 2], f"{len(shown) - N_SHOWN + 1:,} more", f"and last {shown[-1]}"]
     constant = f"{100 * pairs[0][0] / total:.1f} %: a constant answer has that accuracy"
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{pairs[0][1]}, {constant}")]
+    return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{names[0]}, {constant}")]
 
 
 def refuse_smoothed_numbers(config: RunConfig) -> None:
