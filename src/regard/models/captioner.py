@@ -182,7 +182,7 @@ class Captioner(nn.Module):
             self.image = ResNetTrunk(trunk)
             self.projection = Projection(self.image.d_features, config.d_model)
         self.text = TransformerText(config) if config.decoder == "transformer" else RecurrentText(config)
-        self.image.draw_weights(seed)  # as where it names images: a ViT's have a spread of their own
+        self.image.draw_weights(seed)  # as where it names images
         initialise(self.projection, seed)
         initialise(self.text, seed)
 

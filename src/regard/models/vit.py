@@ -22,9 +22,7 @@ from regard.parts.patches import PatchEmbedding, check_patches
 from regard.parts.residual import PreNorm
 from regard.parts.taps import anybody_listens, tap
 
-# Of the published model: what its norms add to the variance, and how far its first weights spread.
-EPSILON = 1e-12
-DEVIATION = 0.02
+EPSILON = 1e-12  # what the norms of the published model add to the variance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +66,8 @@ class ViTTrunk(nn.Module):
         self.encoder_norm = LayerNorm(config.d_model, epsilon=EPSILON)
 
     def draw_weights(self, seed: int) -> None:
-        """Draw the first weights."""
-        initialise(self, seed, deviation=lambda name: DEVIATION)
+        """Draw the first weights: Xavier's, as the authors' code has them; N(0, 0.02²) is too narrow for small models."""
+        initialise(self, seed)
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to the states of the patches (B, P, D), row by row: what a captioner attends to."""
