@@ -231,7 +231,7 @@ def test_validation_that_is_learnt_from_is_told(tmp_path: Path, examples: list[t
     own = table(
         tmp_path / "own.tsv", [("yes", "never seen"), examples[7], ("no", "nor this"), examples[7], examples[9]]
     )
-    told = f"3 of 5 validation examples stand in training too, first {own}:3"
+    told = f"3 of 5 validation examples are read as training examples are, first {own}:3"
     assert ("leak", told) in prepare(train, valid=(own,)).told
     other = table(tmp_path / "other.tsv", [("yes", "never seen"), ("no", "nor this")])
     for data in (prepare(train, valid=(other,)), prepare(train)):
@@ -244,8 +244,8 @@ def test_long_texts_are_cut_and_told(tmp_path: Path, examples: list[tuple[str, s
     data = prepare(train, valid=(valid,), max_length=80)
     assert data.train.ragged["ids"].lengths.max() == 80
     assert data.told[-2:] == (
-        ("cut", f"2 of {len(data.train)} longer than 80 tokens (data.max_length), first {train}:122"),
-        ("cut", f"of validation, 1 of {len(data.valid)} longer than 80 tokens (data.max_length), first {valid}:2"),
+        ("cut", f"2 of {len(data.train)} longer than 80 tokens, first {train}:122"),
+        ("cut", f"of validation, 1 of {len(data.valid)} longer than 80 tokens, first {valid}:2"),
     )
     assert data.valid.ragged["text"].text(0) == "z" * 90
 
@@ -353,7 +353,7 @@ def test_words_beyond_the_cut_are_told(tmp_path: Path) -> None:
     assert [row.tolist() for row in data.valid.ragged["tags"].take([0, 1])] == [[1, 0], [1]]
     assert data.told[-1] == (
         "cut",
-        f"of validation, 1 of 2 longer than 8 tokens (data.max_length), first {valid}:1; 1 word has no tag",
+        f"of validation, 1 of 2 longer than 8 tokens, first {valid}:1; 1 word has no tag",
     )
     assert cut_sentence(data.valid, [valid], 8) == data.told[-1][1].removeprefix("of validation, ")
 
@@ -418,9 +418,7 @@ def test_examples_to_be_scored(tmp_path: Path) -> None:
     assert corpus.numbers["label"].tolist() == [1, 0]
     assert corpus.ragged["text"].text(0) == "abab"
     assert LeftOut.of(corpus.facts, [file]).sentences() == [f"1 bad line, empty label: {file}:4 'a'"]
-    assert (
-        cut_sentence(corpus, [file], 3) == f"1 of {len(corpus)} longer than 3 tokens (data.max_length), first {file}:2"
-    )
+    assert cut_sentence(corpus, [file], 3) == f"1 of {len(corpus)} longer than 3 tokens, first {file}:2"
     with pytest.raises(DataError) as caught:
         encoded(("x", "z"), on_bad="keep-going")
     assert caught.value.problem == f"{file}:3: the label 'y' is none of the 2 that the model knows."

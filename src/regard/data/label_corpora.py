@@ -282,7 +282,7 @@ def _told(
 
 
 def _leak(train: Corpus, valid: Corpus, files: Sequence[str]) -> str:
-    """Say how many examples of validation are learnt from too, and where the first stands; "" for none."""
+    """Say how many validation examples a model cannot tell from training ones, and where the first stands; "" for none."""
     column = next(name for name in ("ids", "vectors") if name in valid.ragged)
     rows: dict[bytes, list[int]] = {}
     for row in range(len(valid)):
@@ -292,7 +292,8 @@ def _leak(train: Corpus, valid: Corpus, files: Sequence[str]) -> str:
     if not found:
         return ""
     file, line = (int(valid.numbers[name][found[0]]) for name in ("file", "line"))
-    return f"{len(found):,} of {len(valid):,} validation examples stand in training too, first {files[file]}:{line}"
+    count = f"{len(found):,} of {len(valid):,} validation examples"
+    return f"{count} are read as training examples are, first {files[file]}:{line}"
 
 
 def _named(labels: Sequence[str]) -> str:

@@ -176,4 +176,4 @@ def cut_sentence(corpus: Corpus, files: Sequence[str], max_length: int) -> str:
     n_words = facts["n_words_cut"]
     unasked = f"; {n_words:,} word{' has' if n_words == 1 else 's have'} no tag" if n_words else ""
     count = f"{facts['n_cut']:,} of {len(corpus):,}"
-    return f"{count} longer than {max_length:,} tokens (data.max_length), first {files[file]}:{line}{unasked}"
+    return f"{count} longer than {max_length:,} tokens, first {files[file]}:{line}{unasked}"
