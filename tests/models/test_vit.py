@@ -212,13 +212,22 @@ def test_first_weights_are_a_function_of_the_seed() -> None:
         assert torch.equal(weight, again[name])
         if weight.dim() == 2:
             assert not torch.equal(weight, other[name])
-            # Matrices by Xavier; the class token and the positions with the spread of embeddings.
-            bound = (
-                (6 / sum(weight.shape)) ** 0.5 if name.endswith("weight") and "positions" not in name else 5 / 32**0.5
-            )
+            # Matrices by Xavier; the class token with the spread of embeddings, positions with that of patches.
+            bounds = {"embedding.class_token": 5 / 32**0.5, "embedding.positions.weight": 5}
+            bound = bounds.get(name, (6 / sum(weight.shape)) ** 0.5)
             assert 0 < float(weight.abs().max()) < bound
         else:
             assert torch.equal(weight, (torch.ones_like if "norm.weight" in name else torch.zeros_like)(weight))
+
+
+@pytest.mark.parametrize("sizes", [{}, {"n_channels": 1, "image_size": 28, "d_model": 128}], ids=["colour", "grey"])
+def test_positions_begin_about_as_wide_as_patches(sizes: dict[str, int]) -> None:
+    model = ViT(ViTConfig(**{**SIZES, **sizes}))
+    with recording(model) as record:
+        model(some_images(model.config.n_channels, model.config.image_size))
+    patches, positions = (record[f"embedding.{name}"].std().item() for name in ("patches", "positions"))
+    assert positions == pytest.approx(1, rel=0.1)
+    assert 0.4 < patches / positions < 2.5
 
 
 @pytest.mark.parametrize("name", SIZES)

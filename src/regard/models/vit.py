@@ -6,8 +6,10 @@ What differs from BERT: patches in the place of tokens, the norm before each sub
 and nothing masked.
 """
 
+import math
 from dataclasses import dataclass, fields
 
+import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
@@ -68,6 +70,9 @@ class ViTTrunk(nn.Module):
     def draw_weights(self, seed: int) -> None:
         """Draw the first weights: Xavier's, as the authors' code has them; N(0, 0.02²) is too narrow for small models."""
         initialise(self, seed)
+        # As wide as the patches they are added to; else where a patch lies is hardly seen, and learned late.
+        with torch.no_grad():
+            self.embedding.positions.weight.mul_(math.sqrt(self.config.d_model))
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to the states of the patches (B, P, D), row by row: what a captioner attends to."""
