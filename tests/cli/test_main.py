@@ -28,6 +28,12 @@ def test_help_and_typos_load_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert not loaded.intersection(HEAVY)
 
 
+def test_counting_parameters_loads_no_compiler() -> None:
+    loaded = modules_after("models")
+    assert "torch" in loaded
+    assert "torch._dynamo" not in loaded
+
+
 def test_python_runs_the_package_as_the_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "regard", "trian"], capture_output=True, text=True)
     assert ended.returncode == 2

@@ -99,7 +99,8 @@ class Llama(DecoderAlone):
         self.decoder = nn.ModuleList(make_block(config) for _ in range(config.n_layers))
         self.decoder_norm = RMSNorm(config.d_model)
         self.output = OutputLayer(config.vocab, config.d_model, tied_to=tokens)
-        self.rotation(torch.arange(0))  # heads of odd width cannot turn: say so now, and not at the first batch
+        # Heads of odd width cannot turn: say so now, and not at the first batch.
+        self.rotation(torch.arange(0, device="cpu"))
         initialise(self, seed, deviation=lambda name: 0.02)
 
     @property

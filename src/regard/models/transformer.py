@@ -82,7 +82,8 @@ class Transformer(EncoderDecoder):
         self.decoder_norm = _final_norm(config)
         tied_to = None if config.tied == "none" else target_tokens
         self.output = OutputLayer(config.target_vocab, config.d_model, tied_to=tied_to)
-        self.rotation(torch.arange(0))  # heads of odd width cannot turn: say so now, and not at the first batch
+        # Heads of odd width cannot turn: say so now, and not at the first batch.
+        self.rotation(torch.arange(0, device="cpu"))
         initialise(self, seed)
 
     @property

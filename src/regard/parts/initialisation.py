@@ -26,7 +26,7 @@ def initialise(model: nn.Module, seed: int, *, deviation: Callable[[str], float]
     seen: set[nn.Parameter] = set()
     for path, module in model.named_modules():
         for name, parameter in module.named_parameters(path, recurse=False):
-            if parameter in seen:
+            if parameter in seen or parameter.is_meta:  # on `meta` there is nothing to draw into
                 continue
             seen.add(parameter)
             if deviation is not None and parameter.dim() == 2:

@@ -57,7 +57,9 @@ class Sinusoidal(nn.Module):
     def __init__(self, d_model: int, *, base: float = 10000.0, n_ready: int = 512) -> None:
         super().__init__()
         self.base = base
-        self.register_buffer("table", sinusoids(torch.arange(n_ready), d_model, base=base), persistent=False)
+        # Computed on a CPU first: on torch's `meta` an arange loads its compiler, which takes seconds.
+        table = sinusoids(torch.arange(n_ready, device="cpu"), d_model, base=base)
+        self.register_buffer("table", table.to(torch.get_default_device()), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
         """(T,) or (B, T) to (…, D)."""
@@ -168,11 +170,11 @@ class RelativeBias(nn.Module):
             )
         self.max_distance = max_distance
         self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
-        distances = torch.arange(-max_distance, max_distance + 1)
+        distances = torch.arange(-max_distance, max_distance + 1, device="cpu")  # as for sinusoids
         ready = distance_buckets(
             distances, n_buckets=n_buckets, max_distance=max_distance, backwards_only=backwards_only
         )
-        self.register_buffer("buckets", ready, persistent=False)
+        self.register_buffer("buckets", ready.to(torch.get_default_device()), persistent=False)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Positions (T,) and (S,) to (1, H, T, S), or (R, T) and (R, S) to (R, H, T, S)."""
