@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from regard.cli.prediction_view import as_json, as_lines
 from regard.cli.terminal import Waiting, note, tell
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from regard.api import Run
     from regard.config import DecodingConfig
     from regard.data.image_files import Pixels
+    from regard.tasks.caption import Caption
+    from regard.tasks.captioning import Described
 
 TASKS = ("image", "caption")
 
@@ -149,10 +151,11 @@ def draw_looking(loaded: "Run", file: str, picture: str, *, writing: "DecodingCo
     from regard.inspection.render import save
     from regard.tasks.image import decode
 
-    [found] = loaded.predict([file], decoding=writing, seed=seed)
-    looking = loaded.task.look(loaded.model, file, found.candidates[0].ids)  # type: ignore[union-attr]
+    task = cast("Caption", loaded.task)
+    [found] = cast("list[Described]", loaded.predict([file], decoding=writing, seed=seed))
+    looking = task.look(loaded.model, file, found.candidates[0].ids)
     if not looking.words:
         raise UsageError(f"The caption of {file} has no words.", "Train the run longer.")
-    pixels = decode(file, loaded.task.table)
-    save(looking_picture(pixels, looking.words, looking.weights, title=found.text), picture)  # type: ignore[union-attr]
+    pixels = decode(file, task.table)
+    save(looking_picture(pixels, looking.words, looking.weights, title=found.text), picture)
     tell(picture)
