@@ -12,7 +12,7 @@ demo: .venv/.installed
 	$(BIN)/regard demo
 
 test: setup browser check
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
 check: setup
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.rounds import BUILD, REPOSITORY, tell
 
 from regard.config import RunConfig, from_tables
-from regard.data.grammar import corpus
+from regard.demo.corpus import corpus
 
 MULTI30K = REPOSITORY.parent / "shared" / "data" / "multi30k"
 SHAKESPEARE = REPOSITORY.parent / "shared" / "data" / "tinyshakespeare" / "input.txt"

@@ -40,7 +40,7 @@ from regard import runtime
 from regard.api import Run
 from regard.config import DecodingConfig
 from regard.models.transformer import Transformer
-from regard.tasks.translating import Translation
+from regard.tasks.translation.translator import Translation
 from regard.training.events import Updated, Validated
 from regard.training.run import train
 

@@ -39,10 +39,10 @@ from regard.config import RunConfig, from_tables
 from regard.decoding.greedy import greedy
 from regard.decoding.prompt import Prompt
 from regard.decoding.rules import Banned
-from regard.decoding.sliding import Sliding
+from regard.decoding.sliding_context import Sliding
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.presets import build_model, model_config
-from regard.tasks.language import Language
+from regard.tasks.language_model.task import Language
 from regard.training.loop import Learner, Place, updates
 from regard.training.optimizer import Optimizer
 

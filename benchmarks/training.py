@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from regard import runtime
 from regard.models.presets import build_model, model_config
 from regard.models.transformer import TransformerConfig
-from regard.tasks.translate import Translate
+from regard.tasks.translation.task import Translate
 from regard.training.loop import Learner, Place, updates
 from regard.training.optimizer import Optimizer
 

@@ -44,7 +44,7 @@ from regard.config import RunConfig, from_tables
 from regard.models.presets import ModelConfig, build_model, model_config
 from regard.models.resnet import ResNet
 from regard.models.vit import ViT, ViTConfig
-from regard.tasks.image import Image
+from regard.tasks.images.image_classification import Image
 from regard.training.loop import Learner, Place, updates
 from regard.training.optimizer import Optimizer
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import regard
 from regard.api import Run, read_test_set, with_defaults
 from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
-from regard.data.hold_out import HoldOut, is_held_out
+from regard.data.pipeline.validation_split import HoldOut, is_held_out
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
 from regard.evaluation.report import Comparison
 from regard.evaluation.scores import score_translations

@@ -22,14 +22,15 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"errors", "config"},
     "parts": {"errors"},
     "data": GROUND,
+    "demo": GROUND,
     "runs": GROUND,
     "evaluation": GROUND,
-    "decoding": GROUND | {"parts.cache"},
+    "decoding": GROUND | {"parts.decoder_state"},
     "models": GROUND | {"parts"},
     "tasks": GROUND | {"models", "data", "decoding", "evaluation", "runs", "parts.losses", "parts.taps"},
-    "inspection": GROUND | {"tasks", "models", "decoding", "parts", "evaluation.names"},
+    "inspection": GROUND | {"tasks", "models", "decoding", "parts", "evaluation"},
     "training": GROUND | {"tasks", "data", "evaluation", "runs", "models", "parts", "inspection.trace"},
-    "exchange": GROUND | {"models", "parts", "data.tokenizers", "runs"},
+    "exchange": GROUND | {"models", "parts", "data.text", "runs"},
     "api": GROUND | {"tasks", "training", "evaluation", "inspection", "exchange", "runs", "models", "data.formats"},
     "web": GROUND | {"api", "inspection", "decoding"},
     "__init__": {"api", "errors"},
@@ -83,11 +84,11 @@ def called(path: Path) -> Iterator[tuple[str, ast.Call]]:
 
 def test_imports_are_found_wherever_they_stand() -> None:
     module = ast.parse(
-        "import regard\nfrom regard import runtime, __version__\nimport regard.data.corpus as c\n"
+        "import regard\nfrom regard import runtime, __version__\nimport regard.data.pipeline.corpus as c\n"
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from regard.tasks.task import Task\n"
         "def late():\n    from regard.parts.taps import tap\n"
     )
-    assert imported_rooms(module) == {"runtime", "data.corpus", "tasks.task.Task", "parts.taps.tap"}
+    assert imported_rooms(module) == {"runtime", "data.pipeline.corpus", "tasks.task.Task", "parts.taps.tap"}
 
 
 def test_directions_are_told_apart() -> None:
@@ -95,7 +96,7 @@ def test_directions_are_told_apart() -> None:
     assert not is_allowed("parts.dropout.seeded", "tasks")
     assert not is_allowed("parts.tapsandmore", "tasks")
     assert not is_allowed("config.RunConfig", "parts")
-    assert is_allowed("parts.cache.DecoderState", "decoding")
+    assert is_allowed("parts.decoder_state.DecoderState", "decoding")
     assert not is_allowed("parts.attention", "decoding")
     assert is_allowed("tasks.task.Task", "cli")
 

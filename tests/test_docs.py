@@ -22,6 +22,11 @@ TABLES = {
 }
 
 
+def test_generated_parts_are_up_to_date() -> None:
+    ended = subprocess.run([sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_settings_of_a_table(name: str) -> None:
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

@@ -15,13 +15,13 @@ import regard
 from regard.config import from_tables, override
 from regard.models.presets import PRESETS, build_model, model_config
 from regard.tasks import find_task
-from regard.tasks.caption_examples import CaptionBatch
-from regard.tasks.image_examples import ImageBatch
-from regard.tasks.pairs import PairBatch
-from regard.tasks.pieces import PieceBatch
-from regard.tasks.sequences import SequenceBatch
+from regard.tasks.denoising.examples import PieceBatch
+from regard.tasks.images.caption_examples import CaptionBatch
+from regard.tasks.images.image_examples import ImageBatch
+from regard.tasks.labelling.examples import SequenceBatch
+from regard.tasks.language_model.examples import WindowBatch
 from regard.tasks.task import Prepared
-from regard.tasks.windows import WindowBatch
+from regard.tasks.translation.examples import PairBatch
 from regard.training.events import Event, Updated
 
 CPU = torch.device("cpu")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from regard.api import Run, average, compare, load, resume, train
+    from regard.api.compare import compare
+    from regard.api.run import Run, load
+    from regard.api.train import average, resume, train
     from regard.errors import RegardError
 
 _HOMES = {

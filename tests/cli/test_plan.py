@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.training import devices, measured_step
+from regard.training import devices, step_timing
 from regard.training.devices import Devices
 
 TINY = ("--set", "model.d_model=16", "--set", "model.d_ff=32", "--set", "model.n_heads=2")
@@ -15,7 +15,7 @@ TINY = ("--set", "model.d_model=16", "--set", "model.d_ff=32", "--set", "model.n
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "PEAK_SECONDS", 0.0)
     monkeypatch.setattr(devices, "_WIDTHS", {"cpu": 64})
-    monkeypatch.setattr(measured_step, "BATCH_SECONDS", 0.001)
+    monkeypatch.setattr(step_timing, "BATCH_SECONDS", 0.001)
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -172,7 +172,7 @@ def test_a_real_step_can_be_measured(command: Any) -> None:
 
 def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Devices(name="this", n_devices=1, peak=1e9, precision="fp32", source="a guess", on_cpu=True)
-    monkeypatch.setattr(measured_step, "this_machine", lambda: slow)
+    monkeypatch.setattr(step_timing, "this_machine", lambda: slow)
     outcome = command(
         "plan", "transformer-tiny", *TINY, "--tokens", 40, "--length", 4, "--devices", "P100", "--measure", "--json"
     )
@@ -256,7 +256,7 @@ def test_wrong_usage(command: Any, arguments: tuple[str, ...], problem: str, rem
 
 
 def test_a_model_too_large_to_be_measured(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured_step, "free_memory", lambda: 20_000_000)
+    monkeypatch.setattr(step_timing, "free_memory", lambda: 20_000_000)
     outcome = command("plan", "gpt-nano", "--tokens", 64, "--measure")
     assert outcome.code == 2
     problem, remedy = outcome.error

@@ -18,7 +18,7 @@ from regard.errors import TrainingError
 from regard.runs.folder import RunFolder
 from regard.tasks import TASKS as REGISTERED
 from regard.tasks.task import Validation
-from regard.tasks.translate import Translate
+from regard.tasks.translation.task import Translate
 from regard.training.events import Event, Updated
 from regard.training.summary import summarise
 

@@ -17,9 +17,9 @@ from regard.config import RunConfig, TrainingConfig
 from regard.errors import MissingExtraError
 from regard.runtime import Machine
 from regard.tasks.task import Validation
-from regard.training.ending import reason_to_end
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Update
+from regard.training.stopping import reason_to_end
 
 REPORT = Report(
     run=Path("runs/my run"),

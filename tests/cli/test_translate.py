@@ -8,7 +8,7 @@ import pytest
 
 from regard.cli import translate as module
 from regard.cli.translate import listed, one_line
-from regard.tasks.translate import Translate
+from regard.tasks.translation.task import Translate
 
 
 def test_texts_become_lines(command: Any, trained: Path) -> None:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.decoding.beam import Beam, search, watch
+from regard.decoding.beam_events import Finished, Kept, Pruned
 from regard.decoding.greedy import greedy
 from regard.decoding.penalties import GNMT, LengthPower
 from regard.decoding.rules import Banned, ForcedPrefix, MinLength, NoRepeatedNgram, RepetitionPenalty
-from regard.decoding.tree import Finished, Kept, Pruned
 from regard.errors import UsageError
 
 START, END = 0, 1

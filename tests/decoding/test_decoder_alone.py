@@ -11,7 +11,7 @@ from regard.decoding.greedy import greedy
 from regard.decoding.prompt import Prompt
 from regard.decoding.sampling import Sampling, sample
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.cache import DecoderState, GrowingPast
+from regard.parts.decoder_state import DecoderState, GrowingPast
 
 VOCAB, END = 11, 1
 STARTS = torch.tensor([3, 4, 5, 6, 7])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.data.tiktoken_files import KNOWN, KnownVocabulary, read_tiktoken
-from regard.data.token_learning import KINDS, learn
-from regard.data.tokenizers import Tokenizer, byte_symbols
+from regard.data.formats.tiktoken import KNOWN, KnownVocabulary, read_tiktoken
+from regard.data.text.tokenizer import Tokenizer, byte_symbols
+from regard.data.text.tokenizer_training import KINDS, learn
 from regard.decoding.rules import Step, apply_rules
 from regard.tasks.banned_words import banning
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.data.token_learning import learn
-from regard.data.tokenizers import Tokenizer
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_training import learn
 from regard.errors import UsageError
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.recurrent import Recurrent, RecurrentConfig

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from regard.config import RunConfig, TokenizerConfig, TrainingConfig
-from regard.data.token_learning import learn
+from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError
 from regard.tasks.word_vectors import WordVectors
 

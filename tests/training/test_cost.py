@@ -7,16 +7,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard import runtime
 from regard.config import ModelTable, default_config
-from regard.data.image_files import ImageShape
+from regard.data.images.decoding import ImageShape
 from regard.models.presets import ModelConfig, build_model, model_config
 from regard.parts import attention
 from regard.parts.dropout import seeded
 from regard.parts.taps import listening
-from regard.tasks.caption import Caption
-from regard.tasks.caption_examples import CaptionBatch
-from regard.tasks.image_table import ImageTable
-from regard.tasks.pairs import PairBatch
-from regard.tasks.translate import Translate
+from regard.tasks.images.caption_examples import CaptionBatch
+from regard.tasks.images.captioning import Caption
+from regard.tasks.images.preprocessing import ImageTable
+from regard.tasks.translation.examples import PairBatch
+from regard.tasks.translation.task import Translate
 from regard.training.cost import AnyLoad, ImageLoad, Kept, Load, kept_bytes, made_up_loss, shapes, training_flops
 from regard.training.paper import RUNS, TOKENS, VOCAB_SIZE
 

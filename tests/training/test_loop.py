@@ -19,7 +19,7 @@ from regard.parts.dropout import Dropout
 from regard.runtime import Machine
 from regard.tasks.task import Indices
 from regard.training import loop
-from regard.training.averages import MovingAverage
+from regard.training.ema import MovingAverage
 from regard.training.loop import Learner, Place, Update, gradients, updates
 from regard.training.optimizer import Optimizer
 

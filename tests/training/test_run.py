@@ -20,7 +20,7 @@ from tests.conftest import draw_stripes
 from regard import config as configuration
 from regard import runtime
 from regard.config import RunConfig
-from regard.data.token_learning import learn
+from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, TrainingError, UsageError
 from regard.models.presets import model_config
 from regard.models.transformer import Transformer
@@ -28,7 +28,7 @@ from regard.runs import checkpoints, metrics, selection
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks.task import Validation
-from regard.tasks.translate import Translate
+from regard.tasks.translation.task import Translate
 from regard.training import session
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.run import check, resume, train

@@ -9,11 +9,11 @@ regard.load("runs/reviews").predict(["What a film!"])[0].label
 regard.load("runs/reviews").embed(["What a film!"])[0].vector
 """
 
-from regard.api.comparing import compare
-from regard.api.evaluating import Evaluation, read_test_set
-from regard.api.predicting import Prediction
-from regard.api.running import Run, load
-from regard.api.training import average, resume, train, with_defaults
+from regard.api.compare import compare
+from regard.api.evaluate import Evaluation, read_test_set
+from regard.api.predict import Prediction
+from regard.api.run import Run, load
+from regard.api.train import average, resume, train, with_defaults
 
 __all__ = [
     "Evaluation",

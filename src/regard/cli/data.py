@@ -13,7 +13,7 @@ from regard.cli.terminal import Waiting, print_facts, print_json, print_lines, p
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.data.checks import DataReport, Overlap, ScreeningReport
+    from regard.data.pairs.check import DataReport, Overlap, ScreeningReport
 
 N_FIRST = 5  # rows that tell what a table holds
 
@@ -32,11 +32,11 @@ def check(
 
     Data of other tasks is checked before it is learnt from, and told by regard train TASK --train FILES --dry-run.
     """
-    from regard.data import checks
+    from regard.data.pairs import check
 
     refuse_others([*files, *against], source=source, target=target)
     with Waiting("reading", unit="pairs") as waiting:
-        report = checks.check(files, against=against or None, source=source, target=target, progress=waiting)
+        report = check.check(files, against=against or None, source=source, target=target, progress=waiting)
     if json:
         print_json(dataclasses.asdict(report))
         return
@@ -50,10 +50,10 @@ def check(
 
 def refuse_others(files: Sequence[str], *, source: str, target: str) -> None:
     """Refuse what is no parallel text: it is checked when a run over it is prepared."""
-    from regard.data.captioned_columns import names_image
-    from regard.data.formats.endings import Fields, format_of, read_rows
+    from regard.data.captions.columns import names_image
+    from regard.data.formats.columns import LABELS, TARGETS, plain
     from regard.data.formats.files import check_file
-    from regard.data.formats.names import LABELS, TARGETS, plain
+    from regard.data.formats.registry import Fields, format_of, read_rows
     from regard.data.formats.rows import Row
 
     def refused(file: str, what: str, task: str) -> UsageError:

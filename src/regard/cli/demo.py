@@ -95,7 +95,7 @@ def is_demo(folder: Path) -> bool:
 
 def write_corpus(folder: Path) -> None:
     """Write each part of the built-in corpus as two aligned files, unless it is there."""
-    from regard.data.grammar import corpus
+    from regard.demo.corpus import corpus
     from regard.runs.disk import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def settings(corpus: Path, steps: int) -> "RunConfig":
 def score(run: "Run", corpus: Path) -> None:
     """Score the run on sentences it has not seen and on longer ones, beside a dictionary; show some outputs."""
     from regard.api import read_test_set
-    from regard.data.grammar import dictionary_baseline
+    from regard.demo.corpus import dictionary_baseline
     from regard.evaluation.scores import score_translations
 
     rows, examples = [], []
@@ -161,7 +161,7 @@ def evaluate(run: "Run", files: Sequence[str], n_sentences: int) -> "Evaluation"
 def draw_attention(run: "Run", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
     from regard.inspection.render import attention_picture, save
-    from regard.tasks.aligning import cross_attention
+    from regard.tasks.translation.alignment import cross_attention
 
     text = "Peter believes that the old woman gave the child a new book."
     vocabulary = run.translation_task.vocabulary

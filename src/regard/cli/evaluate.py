@@ -141,9 +141,9 @@ def output_lines(found: "Evaluation") -> Iterator[str]:
 
     What is said of an image stands behind its file's name.
     """
-    from regard.tasks.classify import Classified
-    from regard.tasks.regress import Measured
-    from regard.tasks.tag import TaggedText
+    from regard.tasks.labelling.classification import Classified
+    from regard.tasks.labelling.regression import Measured
+    from regard.tasks.labelling.tagging import TaggedText
 
     names = [f"{one_line(place)}\t" for place in found.places] or itertools.repeat("")
     yield from (f"{name}{one_line(text)}" for name, text in zip(names, found.translations, strict=False))

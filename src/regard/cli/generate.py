@@ -22,7 +22,7 @@ from regard.cli.translate import read_stdin
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.tasks.generating import Continuation, Generation
+    from regard.tasks.language_model.continuation import Continuation, Generation
 
 
 def generate(

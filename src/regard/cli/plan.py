@@ -14,8 +14,8 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.training.cost import AnyLoad
-    from regard.training.measured_step import Measurement
     from regard.training.plan import Plan
+    from regard.training.step_timing import Measurement
 
 STEP = Group("A step", sort_key=10)
 DEVICES = Group("Devices", sort_key=20)
@@ -111,9 +111,9 @@ def plan(
     measured = None
     if measure:
         with busy("measuring"):
-            from regard.training import measured_step
+            from regard.training import step_timing
 
-            measured = measured_step.measure(found)
+            measured = step_timing.measure(found)
     if json:
         print_json(as_json(found, measured, paper=paper))
     else:

@@ -138,7 +138,7 @@ def predict_lines(
     loaded: "Run", inputs: Sequence[str], *, second: str, top: int, json: bool, progress: Waiting
 ) -> Iterator[list[str]]:
     """Yield what is written of the inputs, or of the lines of standard input, some at a time."""
-    from regard.tasks.filling import BLANK
+    from regard.tasks.denoising.fill_mask import BLANK
 
     done = 0
     long: list[int] = []
@@ -193,7 +193,7 @@ def two_columns(loaded: "Run", lines: Sequence[str], second: str, before: int) -
 
 def lacks_blank(loaded: "Run", line: str) -> bool:
     """Whether nothing is to be guessed in a line, where that is the task."""
-    from regard.tasks.filling import has_blank
+    from regard.tasks.denoising.fill_mask import has_blank
 
     return loaded.config.task in ("mask", "denoise") and not has_blank(line)
 
@@ -245,7 +245,7 @@ def check_options(inputs: Sequence[str], *, data: str, text: str, top: int | Non
 
 def refuse_other_format(output: str, data: str) -> None:
     """Refuse the name of a format that the file which is read does not have, and so does not come out in."""
-    from regard.data.formats.endings import TEXT, format_of
+    from regard.data.formats.registry import TEXT, format_of
 
     if format_of(data) is not TEXT and format_of(output) not in (TEXT, format_of(data)):
         raise UsageError(
@@ -256,7 +256,7 @@ def refuse_other_format(output: str, data: str) -> None:
 
 def check_task(loaded: "Run", *, data: str, second: str, top: int | None) -> None:
     """Refuse a run that predicts nothing, and options that its task does not have."""
-    from regard.api.predicting import check_predicts
+    from regard.api.predict import check_predicts
 
     check_predicts(loaded)
     task, name = loaded.config.task, loaded.reference

@@ -11,11 +11,11 @@ from regard.cli.prediction_view import as_cells, as_lines, column_names
 from regard.cli.terminal import Waiting
 from regard.cli.translate import CHUNK
 from regard.config import DataConfig
-from regard.data.formats.added_columns import AddedColumns
 from regard.data.formats.rows import Bad, byte_lines, decode
-from regard.data.labelled import read_labelled
-from regard.data.labelled_vectors import read_labelled_vectors
-from regard.data.tagged import Tagged, is_conllu, read_tagged
+from regard.data.formats.writing import AddedColumns
+from regard.data.labelled.rows import read_labelled
+from regard.data.labelled.tags import Tagged, is_conllu, read_tagged
+from regard.data.labelled.vectors import read_labelled_vectors
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class ColumnLines:
 
 def tags_by_line(answers: "Iterable[tuple[Tagged, Prediction]]") -> dict[int, str]:
     """The tag of each word by the word's line."""
-    from regard.tasks.tag import TaggedText
+    from regard.tasks.labelling.tagging import TaggedText
 
     return {
         line: tag

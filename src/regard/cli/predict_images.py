@@ -13,9 +13,9 @@ from regard.errors import DataError, UsageError
 if TYPE_CHECKING:
     from regard.api import Run
     from regard.config import DecodingConfig
-    from regard.data.image_files import Pixels
-    from regard.tasks.caption import Caption
-    from regard.tasks.captioning import Described
+    from regard.data.images.decoding import Pixels
+    from regard.tasks.images.caption_generation import Described
+    from regard.tasks.images.captioning import Caption
 
 TASKS = ("image", "caption")
 
@@ -73,8 +73,8 @@ def predict_images(
 
 def decoded(loaded: "Run", files: Sequence[str], *, alone: bool, unread: list[str]) -> "list[tuple[str, Pixels]]":
     """Return the images that can be read, each with its pixels; of one that is named alone, its error is the command's."""
-    from regard.data.image_files import BadImageError
-    from regard.tasks.image import decode
+    from regard.data.images.decoding import BadImageError
+    from regard.tasks.images.image_classification import decode
 
     found = []
     for file in files:
@@ -117,7 +117,7 @@ def check_image_options(loaded: "Run", *, data: str, second: str) -> None:
 
 def check_picture(loaded: "Run", files: Sequence[str], *, picture: str, output: str) -> None:
     """Refuse a picture of anything but a few images that are named, and one in the place of the output."""
-    from regard.inspection.answers import MOST
+    from regard.inspection.image_grid import MOST
 
     if loaded.config.task not in TASKS:
         raise UsageError(
@@ -132,7 +132,7 @@ def check_picture(loaded: "Run", files: Sequence[str], *, picture: str, output: 
 
 def draw_picture(loaded: "Run", files: Sequence[str], picture: str, *, writing: "DecodingConfig", seed: int) -> None:
     """Draw images with what is said of each; of one that is captioned, where the model looked while it wrote."""
-    from regard.inspection.answers import answered_picture
+    from regard.inspection.image_grid import answered_picture
     from regard.inspection.render import save
 
     if loaded.config.task == "caption" and len(files) == 1:
@@ -147,9 +147,9 @@ def draw_picture(loaded: "Run", files: Sequence[str], picture: str, *, writing: 
 
 def draw_looking(loaded: "Run", file: str, picture: str, *, writing: "DecodingConfig", seed: int) -> None:
     """Draw where a captioner looked in an image while it wrote the best caption."""
-    from regard.inspection.looking import looking_picture
+    from regard.inspection.attention_overlay import looking_picture
     from regard.inspection.render import save
-    from regard.tasks.image import decode
+    from regard.tasks.images.image_classification import decode
 
     task = cast("Caption", loaded.task)
     [found] = cast("list[Described]", loaded.predict([file], decoding=writing, seed=seed))

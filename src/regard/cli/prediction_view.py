@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def as_lines(found: "Prediction", *, top: int) -> list[str]:
     """Write a prediction as plain lines; `top` is how many classes, or guesses for a blank, 0 where nobody asked."""
-    from regard.tasks.captioning import Described
-    from regard.tasks.classify import Classified
-    from regard.tasks.filling import Filled
-    from regard.tasks.tag import TaggedText
+    from regard.tasks.denoising.fill_mask import Filled
+    from regard.tasks.images.caption_generation import Described
+    from regard.tasks.labelling.classification import Classified
+    from regard.tasks.labelling.tagging import TaggedText
 
     if isinstance(found, Described):
         if len(found.candidates) > 1:
@@ -45,8 +45,8 @@ def column_names(task: str, *, top: int) -> list[str]:
 
 def as_cells(found: "Prediction", *, top: int) -> list[str | float]:
     """The cells of a class or a number: each class with its probability, the likeliest first."""
-    from regard.tasks.classify import Classified
-    from regard.tasks.regress import Measured
+    from regard.tasks.labelling.classification import Classified
+    from regard.tasks.labelling.regression import Measured
 
     if isinstance(found, Measured):
         return [found.value]
@@ -61,10 +61,10 @@ def as_cells(found: "Prediction", *, top: int) -> list[str | float]:
 
 def as_json(found: "Prediction", *, top: int) -> dict[str, Any]:
     """Write a prediction with all that is known of it, or the likeliest `top`."""
-    from regard.tasks.captioning import Described
-    from regard.tasks.classify import Classified
-    from regard.tasks.filling import Filled
-    from regard.tasks.regress import Measured
+    from regard.tasks.denoising.fill_mask import Filled
+    from regard.tasks.images.caption_generation import Described
+    from regard.tasks.labelling.classification import Classified
+    from regard.tasks.labelling.regression import Measured
 
     if isinstance(found, Described):
         return {

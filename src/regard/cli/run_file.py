@@ -20,7 +20,7 @@ def settings(
     Options change what the run file says; --set has the last word.
     """
     from regard.api import with_defaults
-    from regard.training import initial
+    from regard.training import init_from
 
     begun, vocabulary = starting_point(what)
     if model.vocabulary or model.init:
@@ -46,12 +46,12 @@ def settings(
         vocabulary = None
     # A vocabulary that was learnt with other settings is not what was asked for.
     ready = vocabulary if config.tokenizer == begun.tokenizer else None
-    return initial.with_vocabulary(with_defaults(config), ready)
+    return init_from.with_vocabulary(with_defaults(config), ready)
 
 
 def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfig, Path | None]:
     """Return the settings with the tokenizer of the run that --vocabulary or --init names, and its vocabulary's folder."""
-    from regard.training import initial
+    from regard.training import init_from
 
     source = "--vocabulary" if model.vocabulary else "--init"
     for option, value in (("--vocab-size", model.vocab_size), ("--tokenizer", model.tokenizer)):
@@ -65,7 +65,7 @@ def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfi
     # What the file says of another vocabulary, or of another run to begin with, goes.
     training = dataclasses.replace(config.training, init=model.init)
     default = default_config(config.task).tokenizer
-    return initial.with_vocabulary(dataclasses.replace(config, training=training, tokenizer=default), None)
+    return init_from.with_vocabulary(dataclasses.replace(config, training=training, tokenizer=default), None)
 
 
 def kind_or_file(tokenizer: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from regard.cli.pace import Pace
 from regard.cli.scores import scores_text
 from regard.cli.streams import OutputError
 from regard.cli.terminal import (
@@ -22,6 +21,7 @@ from regard.cli.terminal import (
     shell_word,
     tell,
 )
+from regard.cli.throughput import Pace
 from regard.cli.training_report import report_rows
 from regard.config import to_tables
 from regard.errors import MissingExtraError

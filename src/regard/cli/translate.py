@@ -25,7 +25,7 @@ from regard.config import DecodingConfig
 from regard.errors import DataError
 
 if TYPE_CHECKING:
-    from regard.tasks.translating import Candidate, Translation
+    from regard.tasks.translation.translator import Candidate, Translation
 
 CHUNK = 512  # lines translated together: output flows, and memory does not grow with the input
 RULES = Group("Rules", sort_key=25)

@@ -26,13 +26,13 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from regard.decoding.largest import largest
+from regard.decoding.beam_events import Event, Finished, Kept, Node, Pruned
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.prompt import Prompt, as_prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
 from regard.decoding.rules import Rule, Step, apply_rules
-from regard.decoding.tree import Event, Finished, Kept, Node, Pruned
+from regard.decoding.top_k import largest
 from regard.errors import UsageError
 
 

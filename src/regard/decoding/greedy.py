@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regard.decoding.autoregressive import run_to_end, walk
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded
 from regard.decoding.rules import Rule
-from regard.decoding.walk import run_to_end, walk
 
 
 @torch.inference_mode()

@@ -11,12 +11,12 @@ import numpy
 import torch
 from torch import Tensor
 
+from regard.decoding.autoregressive import Choose, run_to_end, walk
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded
 from regard.decoding.rules import Rule
-from regard.decoding.walk import Choose, run_to_end, walk
 from regard.errors import UsageError
 
 # Below this a temperature leaves one token only, and single precision may take it for 0, by which nothing can be divided.

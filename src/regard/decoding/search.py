@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.config import DecodingConfig
+from regard.decoding.autoregressive import Choose, Written, run_to_end, walk
 from regard.decoding.beam import Beam, search
 from regard.decoding.greedy import likeliest
 from regard.decoding.penalties import LengthPower
@@ -14,7 +15,6 @@ from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.result import Decoded
 from regard.decoding.rules import MinLength, NoRepeatedNgram, RepetitionPenalty, Rule
 from regard.decoding.sampling import Sampling, drawing
-from regard.decoding.walk import Choose, Written, run_to_end, walk
 
 
 def decode(

@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.evaluation.names import LABELS, TELLING
-from regard.inspection.labels import safe_label, text_style
+from regard.inspection.axis_labels import safe_label, text_style
 from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
 
 if TYPE_CHECKING:

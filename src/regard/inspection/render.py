@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import UsageError
-from regard.inspection.labels import safe_label, text_style
+from regard.inspection.axis_labels import safe_label, text_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import DataError
-from regard.models.encoder_alone import EncoderAlone, EncoderConfig
+from regard.models.encoder_only import EncoderAlone, EncoderConfig
 from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.dropout import Dropout

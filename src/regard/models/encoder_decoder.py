@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.parts import masks
-from regard.parts.cache import DecoderState, GrowingPast, last_real
 from regard.parts.decoder_layer import DecoderLayer
+from regard.parts.decoder_state import DecoderState, GrowingPast, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer
 from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.positions import Rotation

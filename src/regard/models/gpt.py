@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.decoder_alone import Block, DecoderAlone
+from regard.models.decoder_only import Block, DecoderAlone
 from regard.parts.attention import MultiHeadAttention, attend
-from regard.parts.cache import DecoderState, GrowingPast
+from regard.parts.decoder_state import DecoderState, GrowingPast
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import FeedForward
 from regard.parts.initialisation import initialise

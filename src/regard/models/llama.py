@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.decoder_alone import Block, DecoderAlone
+from regard.models.decoder_only import Block, DecoderAlone
 from regard.parts.attention import attend, attend_for, split_heads
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import GatedFeedForward

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, did_you_mean
-from regard.models.encoder_alone import EncoderAlone, EncoderConfig
+from regard.models.encoder_only import EncoderAlone, EncoderConfig
 from regard.parts.embedding import InputEmbedding, make_tokens
 from regard.parts.heads import find_pooling, make_head
 from regard.parts.initialisation import initialise

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.cache import GrowingPast, KeyValues
+from regard.parts.decoder_state import GrowingPast, KeyValues
 from regard.parts.masks import Mask
 from regard.parts.positions import Rotation
 

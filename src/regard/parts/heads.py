@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.parts.activations import find_activation
-from regard.parts.cache import last_real
+from regard.parts.decoder_state import last_real
 from regard.parts.dropout import Dropout
 from regard.parts.embedding import OutputLayer, TokenEmbedding
 from regard.parts.linear import Linear

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.parts.cache import rows_of
+from regard.parts.decoder_state import rows_of
 from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.recurrent import CellState
 

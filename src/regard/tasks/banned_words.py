@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.data.tokenizers import Tokenizer
+from regard.data.text.tokenizer import Tokenizer
 from regard.decoding.rules import Banned, BannedSequences, Rule
 
 

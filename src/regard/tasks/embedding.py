@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.tokenizers import Tokenizer
+from regard.data.text.tokenizer import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError, did_you_mean
-from regard.tasks.aligning import padded
+from regard.tasks.translation.alignment import padded
 
 POOLINGS = ("mean", "class", "last")
 BATCH = 64  # texts read together

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import RunConfig
-from regard.data.tokenizers import Tokenizer
-from regard.data.vectors import read_vectors
+from regard.data.formats.word2vec import read_vectors
+from regard.data.text.tokenizer import Tokenizer
 from regard.errors import ConfigError, DataError
 
 

@@ -22,12 +22,12 @@ from regard.errors import TrainingError
 from regard.parts.dropout import seeded
 from regard.runtime import Machine, mix
 from regard.tasks.task import Examples, Indices, Task
-from regard.training.ahead import reading_ahead
-from regard.training.averages import MovingAverage
+from regard.training.buffers import Statistics
+from regard.training.ema import MovingAverage
 from regard.training.gradient_norms import is_recorded, norms_by_layer
 from regard.training.optimizer import Optimizer
+from regard.training.prefetch import reading_ahead
 from regard.training.schedules import learning_rate
-from regard.training.statistics import Statistics
 
 BAD_UPDATES = 3  # so many updates in a row without a number as their loss end the run
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from regard.config import CorruptionConfig, ModelTable, default_config
-from regard.data.image_files import ImageShape
+from regard.data.images.decoding import ImageShape
 from regard.errors import UsageError, did_you_mean
 from regard.models.presets import ModelConfig, Preset, find_preset, model_config, usual_image_size
 from regard.training import paper

@@ -13,7 +13,7 @@ from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig, override, read, to_toml
-from regard.data.checks import content_hash
+from regard.data.pairs.check import content_hash
 from regard.errors import ConfigError, DataError, RunError, UsageError, did_you_mean
 from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import checkpoints, metrics, names, selection
@@ -21,15 +21,15 @@ from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
-from regard.tasks.class_weights import check_class_weights
-from regard.tasks.label_table import refuse_smoothed_numbers
+from regard.tasks.labelling.class_weights import check_class_weights
+from regard.tasks.labelling.labels import refuse_smoothed_numbers
 from regard.tasks.task import Progress
-from regard.training import initial, taking
+from regard.training import init_from, weight_transfer
 from regard.training.events import Event, Noted
+from regard.training.fine_tuning import check_trunk
 from regard.training.schedules import check_schedule
 from regard.training.session import Session
-from regard.training.taking import Beginning
-from regard.training.trunk import check_trunk
+from regard.training.weight_transfer import Beginning
 
 DECODED = ("bleu", "chrf")  # scores of decoded sentences
 IMAGES = ("image", "caption")  # tasks whose folders and files have hashes of their own kind, known when they are read
@@ -51,7 +51,7 @@ def train(
     """
     check(config)
     config = with_absolute_paths(config)
-    before = initial.Forerunner.open(config.training.init) if config.training.init else None
+    before = init_from.Forerunner.open(config.training.init) if config.training.init else None
     with runtime.denormals_as_zero():
         machine = runtime.prepare(config.runtime)
         config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
@@ -60,9 +60,9 @@ def train(
         if model is None:
             check_model(config.model, task=config.task, origin="model")
         if before is not None:
-            initial.refuse_other_family(before, config.model)
+            init_from.refuse_other_family(before, config.model)
             chosen = before.select()  # before the data are read, so that a damaged one is known at once
-        with initial.tokenizers_alone(vocabulary, task=config.task) as ready:
+        with init_from.tokenizers_alone(vocabulary, task=config.task) as ready:
             prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
             sizes = model_config(config.model, origin="model", **prepared.task.sizes())
@@ -70,7 +70,9 @@ def train(
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)
         beginning = (
-            taking.begin(model, before, chosen, task=prepared.task, table=config.model) if before is not None else None
+            weight_transfer.begin(model, before, chosen, task=prepared.task, table=config.model)
+            if before is not None
+            else None
         )
         session = Session(run, config, prepared, model.to(machine.device), machine, beginning=beginning)
         if dry_run:

@@ -20,16 +20,16 @@ from regard.runs.metrics import Metrics
 from regard.runs.ranking import worth
 from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, Validation
-from regard.training import trunk
-from regard.training.averages import MovingAverage
+from regard.training import fine_tuning
 from regard.training.card import model_card
-from regard.training.ending import reason_to_end
+from regard.training.ema import MovingAverage
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.loop import Learner, Update, seconds_a_step, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import Wish, stop_wishes
-from regard.training.standing import Standing, order_settings
-from regard.training.taking import Beginning
+from regard.training.state import Standing, order_settings
+from regard.training.stopping import reason_to_end
+from regard.training.weight_transfer import Beginning
 
 SIGNAL = "stopped by a signal"
 
@@ -51,8 +51,8 @@ class Session:
         self.config = config
         self.prepared = prepared
         taken, told = ((), ()) if beginning is None else (beginning.taken, beginning.facts)
-        factors = trunk.treat_apart(model, taken, config.training)
-        self.beginning = (*told, *trunk.facts(model, factors, config.training))  # what there is to tell of it
+        factors = fine_tuning.treat_apart(model, taken, config.training)
+        self.beginning = (*told, *fine_tuning.facts(model, factors, config.training))  # what there is to tell of it
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
         self.standing = Standing(order=order_settings(config), best_by=config.training.best_by)
         self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)

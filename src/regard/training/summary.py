@@ -12,7 +12,7 @@ from regard.runs import metrics
 from regard.runs.folder import RunFolder
 from regard.runs.lock import holder
 from regard.runs.names import MODEL, STATE, find
-from regard.training.ending import reason_to_end
+from regard.training.stopping import reason_to_end
 
 
 @dataclass(frozen=True, kw_only=True)

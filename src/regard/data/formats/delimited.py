@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from regard.data.formats.names import folded, is_column_name, match, name_text_and_label
+from regard.data.formats.columns import folded, is_column_name, match, name_text_and_label
 from regard.data.formats.rows import Bad, Row, byte_lines, decode, excerpt, read_lines
 from regard.errors import DataError
 

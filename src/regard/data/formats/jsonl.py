@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from regard.data.formats.names import match
+from regard.data.formats.columns import match
 from regard.data.formats.rows import Bad, Row, excerpt, read_lines
 
 

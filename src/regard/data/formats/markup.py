@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from xml.parsers import expat
 
+from regard.data.formats.columns import folded
 from regard.data.formats.files import CHUNK_BYTES, DAMAGE, damaged, open_file
-from regard.data.formats.names import folded
 from regard.data.formats.rows import Row
 from regard.errors import DataError
 

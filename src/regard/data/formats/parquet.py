@@ -6,8 +6,8 @@ A row's line is its number in the file, from 1.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from regard.data.formats.columns import match
 from regard.data.formats.files import open_seekable
-from regard.data.formats.names import match
 from regard.data.formats.rows import Bad, Row, decode, excerpt
 from regard.errors import DataError, MissingExtraError
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.data.formats.names import call_unnamed
+from regard.data.formats.columns import call_unnamed
 from regard.data.formats.rows import Bad, Row, read_lines
 from regard.errors import DataError, MissingExtraError
 

@@ -5,8 +5,8 @@ A unit need not hold every language of the file. Inline codes are dropped, highl
 
 from collections.abc import Iterator, Sequence
 
+from regard.data.formats.columns import language_of, match
 from regard.data.formats.markup import XML_LANG, Units, read_units
-from regard.data.formats.names import language_of, match
 from regard.data.formats.rows import Bad, Row
 
 

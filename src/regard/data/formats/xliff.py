@@ -6,8 +6,8 @@ text that they enclose is kept.
 
 from collections.abc import Iterator, Sequence
 
+from regard.data.formats.columns import call_unnamed
 from regard.data.formats.markup import Units, read_units
-from regard.data.formats.names import call_unnamed
 from regard.data.formats.rows import Bad, Row
 
 # The states of 1.2 (on `target`) and 2.0 (on `segment`) that mean: not translated yet.

@@ -1,0 +1,143 @@
+"""NPZ files of images: arrays `images` and `labels`, or `x` and `y`; or such for parts, as x_train, y_train, x_test, y_test.
+
+Images are (N, H, W), (N, H, W, C) or (N, C, H, W), of uint8, of uint16, or of numbers from 0 to 1.
+"""
+
+import hashlib
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tokenize import TokenError
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from regard.data.formats.columns import listed
+from regard.data.formats.files import open_seekable
+from regard.data.images.arrays import StoredArray, labelled_rows, shape_of
+from regard.data.images.decoding import ImageShape
+from regard.data.images.survey import BadImage, LabelledImage
+from regard.data.labelled.rows import part_of
+from regard.data.pairs.check import content_hash
+from regard.errors import DataError
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NpzImages:
+    """Two arrays of an NPZ file, by their names: of images and of their labels."""
+
+    root: str
+    images_name: str
+    labels_name: str
+    whole: bool  # whether the file has no other images
+
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
+        name = "" if self.whole else self.images_name
+        with (
+            _open(self.root) as archive,
+            _member(self.root, archive, self.images_name) as images,
+            _member(self.root, archive, self.labels_name) as labels,
+        ):
+            yield from labelled_rows(images, labels, shape, root=self.root, name=name)
+
+    def own_shape(self) -> ImageShape:
+        with _open(self.root) as archive, _member(self.root, archive, self.images_name) as images:
+            return shape_of(images)
+
+    def class_folders(self) -> list[tuple[str, str]]:
+        return []
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"{content_hash(self.root)} {self.images_name}".encode()).hexdigest()
+
+
+def npz_parts(file: str) -> dict[str, list[NpzImages]]:
+    """Return the images of each part of an NPZ file, by the part: train, valid, test, or "" for all there are."""
+    with _open(file) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    roles: dict[tuple[str, str], str] = {}
+    for name in names:
+        if role := _role(name):
+            if role in roles:
+                raise DataError(
+                    f"{file}: both '{roles[role]}' and '{name}' are {role[1]} by their names.",
+                    "Leave one of them out, or name parts: x_train, x_test.",
+                )
+            roles[role] = name
+    parts = [part for part, kind in roles if kind == "images"]
+    if not parts:
+        raise DataError(
+            f"{file}: no array is called images or x; there is: {listed(sorted(names)) if names else 'nothing'}.",
+            "Save it with numpy.savez(file, images=…, labels=…).",
+        )
+    for (part, kind), name in roles.items():
+        other = "labels" if kind == "images" else "images"
+        if (part, other) not in roles:
+            raise DataError(
+                f"{file}: the {kind} '{name}' have no {other}; there is: {listed(sorted(names))}.",
+                f"Save the {other} beside them, as {f'{part}_{other}' if part else other}.",
+            )
+    return {
+        part: [
+            NpzImages(
+                root=file,
+                images_name=roles[part, "images"],
+                labels_name=roles[part, "labels"],
+                whole=len(parts) == 1,
+            )
+        ]
+        for part in parts
+    }
+
+
+def _role(name: str) -> tuple[str, str] | None:
+    """Return the part ("" for none) and the kind that the name of an array tells: x_train is of train, and images."""
+    words = re.sub("[-_ ]", "", name).casefold()
+    for kind, spellings in (("images", _IMAGES), ("labels", _LABELS)):
+        for spelling in spellings:
+            for rest in (words.removeprefix(spelling), words.removesuffix(spelling)):
+                if rest != words and (not rest or part_of(rest)):
+                    return part_of(rest), kind
+    return None
+
+
+@contextmanager
+def _open(file: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        with open_seekable(file) as stream, zipfile.ZipFile(stream) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TokenError, OSError, RuntimeError) as error:
+        raise DataError(
+            f"{file}: not a whole NPZ file of numbers: {error}.", "Save it with numpy.savez(file, images=…, labels=…)."
+        ) from None
+
+
+@contextmanager
+def _member(file: str, archive: zipfile.ZipFile, name: str) -> Iterator[StoredArray]:
+    """Open an array of an NPZ file behind its header, which is known to fit its size."""
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as opened:
+        stream = cast(BinaryIO, opened)
+        version = np.lib.format.read_magic(stream)
+        if version not in _HEADERS:
+            raise ValueError(f"'{name}' is of version {version}")
+        shape, columns_first, dtype = _HEADERS[version](stream)
+        array = StoredArray(f"{file}, array '{name}'", shape, dtype, stream)
+        remedy = "Save it with numpy.savez, as an array of numbers (numpy.ascontiguousarray) of at least one dimension."
+        if dtype.hasobject:
+            raise DataError(
+                f"{array.file}: it holds Python objects, which are never read.",
+                "Save numbers as numbers, and the names of classes as text: array.astype(str).",
+            )
+        if dtype.fields or not shape:
+            raise DataError(f"{array.file}: numbers were expected, not {array.text}.", remedy)
+        if columns_first and len(shape) > 1:
+            raise DataError(f"{array.file}: its columns are stored first, and rows are read.", remedy)
+        array.check_size(info.file_size - stream.tell())
+        yield array

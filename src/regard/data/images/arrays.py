@@ -1,0 +1,138 @@
+"""Images of one size in one array, row by row, with another array of their labels. Which file they are in is no matter here.
+
+Streamed, and checked against the sizes that a header tells, so that none of these can fill the memory.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from regard.data.formats.files import DAMAGE
+from regard.data.images.decoding import BadImageError, ImageShape, Pixels, check_pixels, fit, scaled
+from regard.data.images.survey import BadImage, LabelledImage
+from regard.errors import DataError
+
+Array = npt.NDArray[Any]
+
+_LABEL_KINDS = "biuU"  # truth values, whole numbers, texts
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """An array in a file: what its header says, and the stream of what follows; `file` is its name in errors."""
+
+    file: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stream: BinaryIO
+
+    @property
+    def n_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def text(self) -> str:
+        count = " × ".join(f"{count:,}" for count in self.shape)
+        return f"{count} numbers of {self.dtype}" if count else f"one number of {self.dtype}"
+
+    def rows(self) -> Iterator[Array]:
+        """Yield the rows of the array, one at a time; the stream must end with them."""
+        row_shape = self.shape[1:]
+        n_bytes = math.prod(row_shape) * self.dtype.itemsize
+        for number in range(self.shape[0]):
+            content = self._read(n_bytes)
+            if len(content) < n_bytes:
+                raise self._lies(f"the data ends in row {number:,}")
+            yield np.frombuffer(content, self.dtype).reshape(row_shape)
+        if self._read(1):
+            raise self._lies("more data follows")
+
+    def check_size(self, n_bytes: int) -> None:
+        """Refuse a header that does not fit the bytes that follow it."""
+        if n_bytes != self.n_bytes:
+            raise self._lies(f"{n_bytes:,} bytes follow instead of {self.n_bytes:,}")
+
+    def _read(self, count: int) -> bytes:
+        try:
+            return self.stream.read(count)
+        except (*DAMAGE, BadZipFile) as error:
+            raise DataError(
+                f"{self.file}: its packed data is damaged or incomplete ({error}).", "Copy the file again."
+            ) from None
+
+    def _lies(self, what: str) -> DataError:
+        return DataError(f"{self.file}: its header says {self.text}, and {what}.", "Copy the file again, or mend it.")
+
+
+def labelled_rows(
+    images: StoredArray, labels: StoredArray, shape: ImageShape, *, root: str, name: str = ""
+) -> Iterator[LabelledImage | BadImage]:
+    """Yield images with their labels, once their headers are known to fit each other.
+
+    name: that of the array, where the root holds several of images
+    """
+    shape_of(images)
+    if labels.dtype.kind not in _LABEL_KINDS or math.prod(labels.shape[1:]) != 1:
+        raise DataError(
+            f"{labels.file}: one whole number or text an image was expected, not {labels.text}.",
+            "Save the number or the name of the class of each image.",
+        )
+    if images.shape[0] != labels.shape[0]:
+        raise DataError(
+            f"{images.file}: {images.shape[0]:,} images, and {labels.file} holds {labels.shape[0]:,} labels.",
+            "Give each image its label.",
+        )
+    for number, (row, label_row) in enumerate(zip(images.rows(), labels.rows(), strict=True)):
+        member = f":{name}[{number}]" if name else f":{number}"
+        label = str(label_row.item()).strip()
+        if not label:
+            yield BadImage(root, member, "empty label")
+            continue
+        try:
+            pixels, fitted = _fitted(row, shape, root + member)
+        except BadImageError as error:
+            yield BadImage(root, member, error.reason)
+        else:
+            yield LabelledImage(pixels, label, root, member, fitted)
+
+
+def _fitted(row: Array, shape: ImageShape, place: str) -> tuple[Pixels, bool]:
+    """Return a row (H, W), (H, W, C) or (C, H, W) as an image of that shape, and whether its size was another."""
+    values = _channels_last(row)
+    pixels = scaled(values, place)
+    if pixels.shape == shape.dimensions:
+        return pixels, False
+    fitted = pixels.shape[:2] != shape.dimensions[:2]
+    return fit(Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels), shape, place), fitted
+
+
+def _channels_last(row: Array) -> Array:
+    if row.ndim == 2:
+        return row[:, :, None]
+    return np.ascontiguousarray(row.transpose(1, 2, 0)) if _is_channels_first(row.shape) else row
+
+
+def _is_channels_first(shape: tuple[int, ...]) -> bool:
+    channels, height, width = shape
+    return channels in (1, 3) and (width not in (1, 3, 4) or channels != height == width)
+
+
+def shape_of(array: StoredArray) -> ImageShape:
+    """Return the shape of an array's images; DataError if it holds none, or such as are too large."""
+    own = array.shape[1:]
+    if len(own) == 3 and _is_channels_first(own):
+        own = (own[1], own[2], own[0])
+    good_size = len(own) == 2 or (len(own) == 3 and own[2] in (1, 3, 4))
+    if not good_size or 0 in own or array.dtype.kind not in "uf":
+        raise DataError(
+            f"{array.file}: images were expected, (N, height, width) or with 1, 3 or 4 channels, not {array.text}.",
+            "Save them so, as uint8.",
+        )
+    check_pixels(array.file, own[1], own[0])
+    return ImageShape(min(own[:2]), 1 if len(own) == 2 or own[2] == 1 else 3)

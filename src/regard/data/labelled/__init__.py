@@ -1,0 +1,1 @@
+"""Labelled examples: texts or vectors with a class, a number or tags."""

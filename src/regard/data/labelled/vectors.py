@@ -1,0 +1,115 @@
+"""Labelled sequences of vectors: NPZ files with an array of labels, or a CSV with a column of them.
+
+The label's column is `data.label` (in an NPZ `labels` by default), the one that tells the sequences of a CSV apart is
+`data.text`. What a sequence is stands in `vector_sequences.py`.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from regard.config import DataConfig, TokenizerConfig
+from regard.data.formats.columns import LABELS, listed, plain
+from regard.data.formats.delimited import read_csv
+from regard.data.formats.files import check_file
+from regard.data.formats.rows import Bad, excerpt
+from regard.data.labelled.rows import NoRowError, check_part, part_of
+from regard.data.labelled.vector_sequences import Vectors, read_vector_sequences
+from regard.errors import DataError
+
+KIND = "vectors"  # tokenizer.kind of tables whose rows are vectors, not texts
+ARRAY = "labels"  # of an NPZ
+_NAMES = frozenset(LABELS) - {"y", "value"}  # which of a vector's numbers may be called too
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LabelledVectors:
+    """Vectors (T, features), their label ("" where none is asked for), and their place (in an NPZ their number, from 1)."""
+
+    vectors: Vectors
+    label: str
+    name: str
+    file: str
+    line: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.label,)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def key(self) -> str:
+        """What decides whether it is held out: equal sequences fall on one side."""
+        return hashlib.sha256(self.vectors.tobytes()).hexdigest()
+
+
+def are_vectors(files: Sequence[str], tokenizer: TokenizerConfig) -> bool:
+    """Whether files hold vectors: an NPZ always does, a CSV where `tokenizer.kind` says so."""
+    return tokenizer.kind == KIND or any(file.lower().removesuffix(".gz").endswith(".npz") for file in files)
+
+
+def read_labelled_vectors(
+    files: Sequence[str], data: DataConfig, *, part: str = "", labelled: bool = True
+) -> Iterator[LabelledVectors | Bad]:
+    """Yield the sequences of files in their order, all of one width.
+
+    part:      "train", "valid" or "test" keeps the sequences of which the column `data.split` says so; "" keeps all
+    labelled:  whether each needs a label
+    """
+    check_part(part)
+    if not files:
+        raise DataError("No file was given.", "Name one or more files of vectors: .npz, .csv.")
+    for file in files:
+        check_file(file)
+    return _read(files, data, part if data.split else "", labelled)
+
+
+def _read(files: Sequence[str], data: DataConfig, part: str, labelled: bool) -> Iterator[LabelledVectors | Bad]:
+    width, found = 0, False
+    for file in files:
+        label = data.label or _label_of(file, data, labelled)
+        constants = tuple(name for name in (label, data.split) if name)
+        may_lack = not labelled and not part
+        sequences = read_vector_sequences(file, group=data.text, constants=constants, may_lack=may_lack)
+        for number, one in enumerate(sequences, start=1):
+            features = one.vectors.shape[1]
+            width = width or features
+            if features != width:
+                raise DataError(
+                    f"{file}: its vectors have {features} features, those of the files before {width}.",
+                    "Give all files the same features.",
+                )
+            said = dict(zip(constants, one.constants, strict=True))
+            line = one.line or number
+            if part and not part_of(said[data.split]):
+                yield Bad(file, line, "unknown part", excerpt(said[data.split]))
+            if part and part_of(said[data.split]) != part:
+                continue
+            found = True
+            own = said.get(label, "").strip()
+            if labelled and not own:
+                yield Bad(file, line, "empty label", excerpt(one.name))
+            else:
+                yield LabelledVectors(one.vectors, own, one.name, file, line)
+    if part and not found:
+        raise NoRowError(files, data, part)
+
+
+def _label_of(file: str, data: DataConfig, labelled: bool) -> str:
+    """Return the name under which a file has its labels, "" if it needs none and no name tells."""
+    if not file.lower().removesuffix(".gz").endswith(".csv"):
+        return ARRAY
+    first = next((row for row in read_csv(file) if not isinstance(row, Bad)), None)
+    names = [] if first is None else [name for name in first.fields if name not in (data.text, data.split)]
+    found = [name for name in names if plain(name) in _NAMES]
+    if len(found) == 1:
+        return found[0]
+    if labelled and names:
+        raise DataError(
+            f"{file} holds {len(names)} columns beside that of the sequence: {listed(names)}.",
+            "Say which is the label with --label.",
+        )
+    return ""

@@ -1,0 +1,1 @@
+"""Text: tokenizers and their training, vocabularies, sentence splitting, masking."""

@@ -1,0 +1,64 @@
+"""The tokenizer that a config asks for: brought along as a file, or learnt from the texts of the corpus."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from regard.config import TokenizerConfig
+from regard.data.formats.tiktoken import read_tiktoken
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_training import choose_vocab_size, learn
+from regard.errors import ConfigError
+
+
+def tokenizer_for(
+    config: TokenizerConfig, texts: Callable[[], Iterable[str]], *, running: bool = False, specials: Sequence[str] = ()
+) -> Tokenizer:
+    """Return the tokenizer; `texts` is called for each reading of the corpus, and not where a file is given.
+
+    running:   whether texts are the passages of running text, and not sentences
+    specials:  tokens that are needed beside the four of every vocabulary, as <mask>
+    """
+    given = given_tokenizer(config)
+    if given is None:
+        size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind, specials=specials)
+        return learn(texts(), kind=config.kind, vocab_size=size, specials=specials, running=running)
+    check_specials(given, specials)
+    return given
+
+
+def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
+    """Refuse a vocabulary that was learnt without tokens that are needed."""
+    for special in specials:
+        if special not in tokenizer.specials:
+            raise ConfigError(
+                f"The vocabulary has no token {special}: it was learnt for another task.",
+                "Take that of a run of the same task, or let a new one be learnt.",
+            )
+
+
+def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
+    """Return the tokenizer that is brought along, if any: one for all text, with the size and the kind that it has."""
+    if not config.file:
+        if config.kind == "tiktoken":
+            raise ConfigError(
+                "A vocabulary of kind tiktoken is brought along, not learnt.",
+                "Set tokenizer.file to a file such as cl100k_base.tiktoken, or choose another tokenizer.kind.",
+            )
+        return None
+    if not config.shared:
+        raise ConfigError(
+            "tokenizer.file brings one vocabulary, which source and target share.",
+            "Set tokenizer.shared = true, or leave tokenizer.file out.",
+        )
+    if config.vocab_size:
+        raise ConfigError(
+            f"tokenizer.file has a size of its own, and tokenizer.vocab_size asks for {config.vocab_size:,}.",
+            "Set tokenizer.vocab_size = 0, or leave tokenizer.file out.",
+        )
+    tokenizer = Tokenizer.load(config.file) if config.file.endswith(".json") else read_tiktoken(config.file)
+    # The default says nothing: nobody can tell it from a kind that was asked for.
+    if config.kind not in (tokenizer.kind, TokenizerConfig().kind):
+        raise ConfigError(
+            f"tokenizer.kind is {config.kind}, and the vocabulary of {config.file} is of kind {tokenizer.kind}.",
+            "Leave tokenizer.kind out where tokenizer.file is given.",
+        )
+    return tokenizer

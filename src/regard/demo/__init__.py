@@ -1,0 +1,1 @@
+"""The built-in English-German corpus of `regard demo`: a grammar that writes both languages."""

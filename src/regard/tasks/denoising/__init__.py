@@ -1,0 +1,1 @@
+"""Denoising: masked language modelling (BERT) and span corruption (T5)."""

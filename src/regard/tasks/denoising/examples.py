@@ -1,0 +1,131 @@
+"""Running text as a task's examples: pieces of documents that a model reads whole, from its start to its end token.
+
+A document longer than a piece may be is cut into pieces of equal length, so that none is left with hardly any text around
+a hidden token; no piece reaches over the end of a document. Knows no model.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from regard.data import batching
+from regard.data.pipeline.corpus import Corpus, Integers
+from regard.data.text.tokenizer import Tokenizer
+from regard.tasks.task import Indices
+
+ENDS = 2  # the start and the end token of a piece
+FIXED = 20  # the seed of what is hidden where nothing is learnt: the same in every run, so that their scores compare
+
+
+@dataclass(frozen=True)
+class PieceBatch:
+    """ids (B, T) from the start to the end token, padded behind; their `lengths` (B,); `numbers` (B,) of the pieces.
+
+    They stay where the processor is, and what is hidden is drawn there, so that it is the same on every `device`.
+    """
+
+    ids: Indices
+    lengths: Indices
+    numbers: Indices
+    device: torch.device
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens of text there are."""
+        return int(self.lengths.sum()) - ENDS * len(self.lengths)
+
+    def draws(self, *, anew: bool) -> Iterator[tuple[slice, np.random.Generator]]:
+        """Yield rows, and what decides which of their tokens are hidden.
+
+        anew: all rows together, by torch's generator, which the training loop seeds for each step. Else each row by the
+        number of its piece, so that it does not matter what else is in the batch.
+        """
+        if anew:
+            seed = int(torch.randint(2**62, ()))
+            yield slice(0, len(self.ids)), np.random.default_rng(seed)
+            return
+        for row, number in enumerate(self.numbers.tolist()):
+            yield slice(row, row + 1), np.random.default_rng([FIXED, number])
+
+    def texts(self, rows: slice = slice(None)) -> list[Indices]:
+        """All rows, or some, without their start and end tokens."""
+        return [ids[1 : length - 1] for ids, length in zip(self.ids[rows], self.lengths[rows], strict=True)]
+
+
+class PieceExamples:
+    """Pieces of at most `longest` tokens between their start and end tokens, in batches under a budget of tokens."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        files: Sequence[str],
+        tokenizer: Tokenizer,
+        *,
+        longest: int,
+        batch_tokens: int,
+        seed: int,
+    ) -> None:
+        self.corpus = corpus
+        self.files = files
+        self.tokenizer = tokenizer
+        self.longest = longest
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        self.stream: Integers = corpus.ragged["ids"].values
+        starts, lengths = _cut(_documents(corpus, tokenizer.end_id), longest)
+        if corpus.facts["n_unknown"]:
+            known = (self.stream != tokenizer.unknown_id) & (self.stream != tokenizer.end_id)
+            counts = np.add.reduceat(known, starts, dtype=np.int64) if len(starts) else starts
+            # Of a piece of unknown tokens alone there is nothing to guess.
+            starts, lengths = starts[counts > 0], lengths[counts > 0]
+        self.starts = starts
+        self.lengths = (lengths + ENDS).astype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens of text there are."""
+        return int(self.lengths.sum()) - ENDS * len(self)
+
+    def order(self, epoch: int) -> list[Indices]:
+        return batching.plan(self.lengths, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+
+    def fixed_order(self) -> list[Indices]:
+        return batching.fixed_batches(self.lengths, self.batch_tokens)
+
+    def batch(self, indices: Indices, device: torch.device) -> PieceBatch:
+        numbers = np.asarray(indices, dtype=np.int64)
+        lengths = self.lengths[numbers].astype(np.int64)
+        ids = np.full((len(numbers), int(lengths.max())), self.tokenizer.pad_id, np.int64)
+        ids[:, 0] = self.tokenizer.start_id
+        for row, (start, length) in enumerate(zip(self.starts[numbers].tolist(), lengths.tolist(), strict=True)):
+            ids[row, 1 : length - 1] = self.stream[start : start + length - ENDS]
+            ids[row, length - 1] = self.tokenizer.end_id
+        return PieceBatch(ids, lengths, numbers, device)
+
+    def places(self, indices: Indices) -> list[str]:
+        rows = np.searchsorted(self.corpus.ragged["ids"].offsets, self.starts[indices], side="right") - 1
+        files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
+        return [f"{self.files[files[row]]}:{lines[row]}" for row in rows]
+
+
+def _documents(corpus: Corpus, end_id: int) -> npt.NDArray[np.int64]:
+    """The places of the end tokens in the stream: in front of every document and behind the last."""
+    ids = corpus.ragged["ids"]
+    firsts = ids.offsets[:-1][ids.lengths > 0]  # an end token is always the first of its row
+    return np.asarray(firsts[ids.values[firsts] == end_id], dtype=np.int64)
+
+
+def _cut(ends: npt.NDArray[np.int64], longest: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut what stands between the ends into as few equal pieces as may be; return their starts and lengths."""
+    n_tokens = np.diff(ends) - 1
+    counts = -(-n_tokens // longest)
+    document = np.repeat(np.arange(len(counts)), counts)
+    nth = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)  # of its document
+    first, last = (place * n_tokens[document] // counts[document] for place in (nth, nth + 1))
+    return ends[document] + 1 + first, last - first

@@ -1,0 +1,191 @@
+"""Masked words: some tokens of a text are hidden, and an encoder that reads all of it says which they were (BERT).
+
+Works with any model that offers `encode(ids, lengths)` and a head of words (`transform` and an `output` layer), or plainly
+returns logits (B, T, V) for (ids, lengths). BERT's second task, whether a sentence follows another, is left out: models are
+no worse without it (Liu et al. 2019, 4.2).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.config import DecodingConfig
+from regard.data.text.masking import MASK, MASKED, REPLACED, Choices, mask_tokens
+from regard.decoding.batches import run_in_batches
+from regard.errors import UsageError
+from regard.evaluation.labels import share_right
+from regard.evaluation.scores import Score, text_scores
+from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
+from regard.tasks.denoising.base import HiddenText, Sample, batches
+from regard.tasks.denoising.examples import PieceBatch, PieceExamples
+from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.task import Indices
+from regard.tasks.translation.alignment import padded
+
+Asked = tuple[Tensor, Tensor, Tensor]
+
+
+class Mask(HiddenText):
+    """The task of guessing hidden words."""
+
+    name = "mask"
+    judged_by: tuple[str, ...] = ("loss", "perplexity", "masked_accuracy")
+    specials = (MASK,)
+    embeddings = ("embedding.tokens.weight",)
+
+    def sizes(self) -> dict[str, int | str]:
+        return {"vocab": self.tokenizer.vocab_size, "head": "words"}
+
+    def about_hidden(self) -> str:
+        shares = f"{MASKED:.0%} of them as {MASK}, {REPLACED:.0%} as any other token, the rest as they are"
+        return f"{self.config.corruption.rate:.0%} of the tokens, drawn anew each time: {shares}"
+
+    @cached_property
+    def mask_id(self) -> int:
+        return self.tokenizer.id_of(MASK)
+
+    @cached_property
+    def ordinary(self) -> Choices:
+        """Which tokens (V,) stand for text."""
+        ordinary = np.ones(self.tokenizer.vocab_size, dtype=np.bool_)
+        ordinary[list(self.tokenizer.specials.values())] = False
+        return ordinary
+
+    def hide(self, batch: PieceBatch, *, anew: bool) -> tuple[Indices, Choices]:
+        """Hide tokens of a batch: what the model sees, and where something is hidden, both (B, T)."""
+        shown, hidden = batch.ids.copy(), np.zeros(batch.ids.shape, np.bool_)
+        for rows, random in batch.draws(anew=anew):
+            shown[rows], hidden[rows] = mask_tokens(
+                batch.ids[rows],
+                ordinary=self.ordinary,
+                rate=self.config.corruption.rate,
+                mask_id=self.mask_id,
+                random=random,
+            )
+        return shown, hidden
+
+    def loss(self, model: Any, batch: PieceBatch, *, smoothing: float) -> tuple[Tensor, float]:
+        """The cross entropy summed over the hidden tokens, and their number."""
+        inputs, goals = self._asked(batch, *self.hide(batch, anew=model.training))
+        if _has_head(model):
+            states, output = _states(model, *inputs), model.head.output
+            return output_cross_entropy(states, output.weight, output.bias, goals, smoothing=smoothing), len(goals)
+        logits = _logits(model, *inputs)
+        return F.cross_entropy(logits, goals, label_smoothing=smoothing, reduction="sum"), len(goals)
+
+    def scores(
+        self, model: nn.Module, text: PieceExamples, *, progress: Callable[[int], None] = lambda done: None
+    ) -> list[Score]:
+        """Score the hidden tokens by loss, perplexity, and how many of a hundred are guessed right."""
+        total, n_hidden, n_right, n_read = 0.0, 0, 0, 0
+        with torch.inference_mode():
+            for batch in batches(model, text):
+                inputs, goals = self._asked(batch, *self.hide(batch, anew=False))
+                for logits, wanted in _answers(model, inputs, goals):
+                    total += float(F.cross_entropy(logits, wanted, reduction="sum"))
+                    n_right += int((logits.argmax(dim=1) == wanted).sum())
+                n_hidden += len(goals)
+                n_read += batch.n_tokens
+                progress(n_read)
+        accuracy = share_right(n_right, n_hidden, unit="tokens", name="masked_accuracy")
+        return self.signed([*text_scores(total, n_tokens=n_hidden, n_bytes=None), accuracy])
+
+    def samples(self, model: nn.Module, batch: PieceBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+        _, hidden = self.hide(batch, anew=False)
+        shown = np.where(hidden, self.mask_id, batch.ids)  # all as masks: people cannot look for what was replaced
+        inputs, goals = self._asked(batch, shown, hidden)
+        counts = hidden.sum(axis=1).tolist()
+        guessed = _logits(model, *inputs).argmax(dim=1).split(counts)
+        return tuple(
+            (
+                show_blanks(ids[1 : length - 1].tolist(), (self.mask_id,), self.tokenizer),
+                self._list(was),
+                self._list(own),
+            )
+            for ids, length, was, own in zip(shown, batch.lengths, goals.split(counts), guessed, strict=True)
+        )
+
+    def fill(
+        self, model: nn.Module, texts: Sequence[str], *, top: int = 5, progress: Callable[[int], None] | None = None
+    ) -> list[Filled]:
+        """Fill the blanks of texts, each with one token: the `top` likeliest for each, and the text with the best."""
+        if top < 1:
+            raise UsageError(f"At least 1 guess is made for each blank, not {top}.", "Ask for 1 or more.")
+        found = [find_blanks(text, self.tokenizer) for text in texts]
+        start, end = self.tokenizer.start_id, self.tokenizer.end_id
+        rows = [[start, *blanks.row([self.mask_id] * blanks.count), end] for blanks in found]
+        lengths = [len(row) for row in rows]
+        check_fits(model, texts, lengths)
+
+        def run(numbers: list[int]) -> list[Filled]:
+            return self._fill(model, [found[number] for number in numbers], [rows[number] for number in numbers], top)
+
+        with torch.inference_mode():
+            return run_in_batches(lengths, run, batch_size=self.config.decoding.batch_size, progress=progress)
+
+    def _fill(self, model: nn.Module, found: list[Blanks], rows: list[list[int]], top: int) -> list[Filled]:
+        ids, lengths = padded(rows, self.tokenizer.pad_id, next(model.parameters()).device)
+        places = (ids == self.mask_id).flatten().nonzero()[:, 0]
+        probabilities = _logits(model, ids, lengths, places).softmax(dim=1)
+        # What no training text hides must not be guessed either.
+        ordinary = torch.from_numpy(self.ordinary).to(ids.device)
+        values, tokens = (probabilities * ordinary).topk(min(top, int(ordinary.sum())), dim=1)
+        counts = [blanks.count for blanks in found]
+        filled = []
+        for blanks, own_values, own_tokens in zip(found, values.split(counts), tokens.split(counts), strict=True):
+            guesses = tuple(
+                tuple(Guess(text=self.tokenizer.piece_text(token), probability=value) for token, value in pairs)
+                for pairs in map(zip, own_tokens.tolist(), own_values.tolist())
+            )
+            best = blanks.guesses(own_tokens[:, :1].tolist())
+            filled.append(Filled(source=blanks.text, text=blanks.filled(best), guesses=guesses))
+        return filled
+
+    def _asked(self, batch: PieceBatch, shown: Indices, hidden: Choices) -> tuple[Asked, Tensor]:
+        """What a model is asked: ids (B, T), lengths (B,), the hidden places (N,) among B·T. And what was there, (N,)."""
+        arrays = shown, batch.lengths, np.flatnonzero(hidden), batch.ids[hidden]
+        ids, lengths, places, goals = (torch.from_numpy(array).to(batch.device) for array in arrays)
+        return (ids, lengths, places), goals
+
+    def _list(self, tokens: Tensor) -> str:
+        return list_texts(map(self.tokenizer.piece_text, tokens.tolist()))
+
+
+def _has_head(model: Any) -> bool:
+    """Whether a model can be asked about some tokens alone; a network of the caller's own returns the logits of all."""
+    return hasattr(model, "encode") and hasattr(getattr(model, "head", None), "transform")
+
+
+def _states(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
+    """The states (N, D) of the hidden tokens, ready for the output layer."""
+    states: Tensor = model.head.transform(_at(model.encode(ids, lengths), places))
+    return states
+
+
+def _logits(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
+    """The logits (N, V) of the hidden tokens."""
+    if not _has_head(model):
+        return _at(model(ids, lengths), places).float()
+    logits: Tensor = model.head.output(_states(model, ids, lengths, places))
+    return logits.float()
+
+
+def _at(x: Tensor, places: Tensor) -> Tensor:
+    """(B, T, D) to (N, D). Not by a mask of booleans: how many there are would have to be waited for."""
+    return x.flatten(0, 1).index_select(0, places)
+
+
+def _answers(model: Any, inputs: Asked, goals: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the logits (n, V) of some hidden tokens at a time, with what they were (n,)."""
+    if not _has_head(model):
+        yield _logits(model, *inputs), goals
+        return
+    output = model.head.output
+    rows = max(1, CHUNK_ELEMENTS // len(output.weight))
+    for part, wanted in zip(_states(model, *inputs).split(rows), goals.split(rows), strict=True):
+        yield output(part).float(), wanted

@@ -1,0 +1,68 @@
+"""Captions in batches: so many images, each with all its captions, so that an image is read once for all of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.captions.storage import CaptionSet
+from regard.data.text.tokenizer import Tokenizer
+from regard.tasks.images.image_examples import in_order, shuffled
+from regard.tasks.task import Indices
+
+
+@dataclass(frozen=True)
+class CaptionBatch:
+    """images: bytes (I, H, W, C); target: ids (B, 1 + T) from the start token, padded behind, of `lengths` (B,) and an end.
+
+    image_of: (B,), which image each caption belongs to.
+    """
+
+    images: Tensor
+    target: Tensor
+    lengths: Tensor
+    image_of: Tensor
+
+
+class CaptionExamples:
+    """Images with their captions; an example is an image."""
+
+    def __init__(self, captions: CaptionSet, tokenizer: Tokenizer, *, batch_images: int, seed: int) -> None:
+        self.captions = captions
+        self.tokenizer = tokenizer
+        self.batch_images = batch_images
+        self.seed = seed
+
+    def __len__(self) -> int:
+        return self.captions.n_images
+
+    def order(self, epoch: int) -> list[Indices]:
+        return shuffled(len(self), self.batch_images, seed=self.seed, epoch=epoch)
+
+    def fixed_order(self) -> list[Indices]:
+        return in_order(len(self), self.batch_images)
+
+    def batch(self, indices: Indices, device: torch.device) -> CaptionBatch:
+        rows = [self.captions.rows_of(image) for image in indices.tolist()]
+        captions = [self.captions.ids[row] for own in rows for row in own]
+        image_of = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+        lengths = np.array([len(ids) + 1 for ids in captions], np.int64)  # the end token counted
+        start, end, pad = self.tokenizer.start_id, self.tokenizer.end_id, self.tokenizer.pad_id
+        target = np.full((len(captions), int(lengths.max()) + 1), pad, np.int64)
+        for row, ids in enumerate(captions):
+            target[row, 0], target[row, 1 : len(ids) + 1], target[row, len(ids) + 1] = start, ids, end
+        images = self.captions.images(indices)
+        return CaptionBatch(*(torch.from_numpy(array).to(device) for array in (images, target, lengths, image_of)))
+
+    def places(self, indices: Indices) -> list[str]:
+        return self.captions.image_set.places(indices)
+
+    def references(self, n: int) -> list[list[str]]:
+        """Return the captions of the first `n` images as lists of references: the first of each image, the second, …
+
+        Of an image with fewer captions than another, the last one stands again, which changes no score.
+        """
+        own = [self.captions.captions_of(image) for image in range(n)]
+        most = max(map(len, own), default=0)
+        return [[captions[min(number, len(captions) - 1)] for captions in own] for number in range(most)]

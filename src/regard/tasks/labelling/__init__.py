@@ -1,0 +1,1 @@
+"""Labels of sequences: classification, regression, tagging."""

@@ -1,0 +1,111 @@
+"""What is answered in a run: its classes or tags and how often each is learnt from, or the scale of its numbers.
+
+Kept as labels.json beside the vocabulary, and told in the report before the first step.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.config import RunConfig
+from regard.data.labelled.dataset import LabelledData
+from regard.errors import ConfigError, DataError
+from regard.runs.disk import as_json, write_atomically
+
+FILE = "labels.json"
+N_SHOWN = 8  # labels that a report lists with their counts
+
+
+class OtherTaskError(DataError):
+    """A vocabulary without labels, or with those of another task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelTable:
+    """labels: classes or tags in the order of their numbers, with their `counts` in training; none for numbers.
+
+    mean, deviation:  of the training numbers, which are learnt as (number - mean) / deviation
+    n_features:       of the vectors that are labelled; 0 for text
+    pairs:            whether two texts together were labelled
+    """
+
+    labels: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    mean: float = 0.0
+    deviation: float = 1.0
+    n_features: int = 0
+    pairs: bool = False
+
+    @classmethod
+    def of(cls, data: LabelledData) -> "LabelTable":
+        """What the training data says."""
+        return cls(
+            labels=data.labels,
+            counts=tuple(data.counts[label] for label in data.labels),
+            mean=data.mean,
+            deviation=data.deviation,
+            n_features=data.n_features,
+            pairs="second" in data.train.ragged and bool(data.train.ragged["second"].lengths.any()),
+        )
+
+    @classmethod
+    def load(cls, vocabulary: Path, *, task: str) -> "LabelTable":
+        """Read what `save` wrote for this task."""
+        path = vocabulary / FILE
+        remedy = f"Name a run of the task {task}."
+        if not path.is_file():
+            raise OtherTaskError(f"{path}: there is no such file; a run of the task {task} has one.", remedy)
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if kept["task"] != task:
+                raise OtherTaskError(f"{path}: it is of the task {kept['task']}, not of {task}.", remedy)
+            return cls(
+                labels=tuple(map(str, kept["labels"])),
+                counts=tuple(map(int, kept["counts"])),
+                mean=float(kept["mean"]),
+                deviation=float(kept["deviation"]),
+                n_features=int(kept["n_features"]),
+                pairs=bool(kept["pairs"]),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            problem = f"{path}: not the labels of a run: {type(error).__name__}, {error}."
+            raise DataError(problem, "Put back the file that the run was trained with.") from None
+
+    @classmethod
+    def find(cls, vocabulary: Path, *, task: str) -> "LabelTable | None":
+        """Read what `save` wrote, if it is there and of this task: the vocabulary may come from a run of another."""
+        try:
+            return cls.load(vocabulary, task=task)
+        except OtherTaskError:
+            return None
+
+    def save(self, vocabulary: Path, *, task: str) -> None:
+        """Write it into a run's vocabulary folder."""
+        kept: dict[str, Any] = {"task": task, **vars(self)}
+        write_atomically(vocabulary / FILE, as_json(kept, indent=1) + b"\n")
+
+    def facts(self, noun: str) -> list[tuple[str, str]]:
+        """What a report says of labels; `noun` is what one is called: class, tag."""
+        return label_facts(self.labels, self.counts, noun)
+
+
+def label_facts(labels: Sequence[str], counts: Sequence[int], noun: str) -> list[tuple[str, str]]:
+    """What a report says of labels, and how often each is learnt from."""
+    pairs = sorted(zip(counts, labels, strict=True), key=lambda pair: -pair[0])
+    total = max(1, sum(counts))
+    # A class that is called by a number is put in quotes, or the two would run into each other.
+    names = [f"'{label}'" if label[-1:].isdigit() else label for _, label in pairs]
+    shown = [f"{name} {count:,} ({100 * count / total:.1f} %)" for name, (count, _) in zip(names, pairs, strict=True)]
+    if len(shown) > N_SHOWN:
+        shown = [*shown[: N_SHOWN - 2], f"{len(shown) - N_SHOWN + 1:,} more", f"and last {shown[-1]}"]
+    constant = f"{100 * pairs[0][0] / total:.1f} %: a constant answer has that accuracy"
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{names[0]}, {constant}")]
+
+
+def refuse_smoothed_numbers(config: RunConfig) -> None:
+    """Refuse to smooth what is no probability."""
+    if config.training.label_smoothing and config.task == "regress":
+        raise ConfigError("training.label_smoothing is about probabilities, and regress has numbers.", "Set it to 0.")

@@ -1,0 +1,52 @@
+"""What a text costs a language model, stretch by stretch: for models that are compared on it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from regard.config import DataConfig
+from regard.data.documents.comparison_units import read_stretches
+from regard.data.pipeline.bad_rows import allowed_share
+from regard.tasks.language_model.examples import WindowExamples
+from regard.tasks.language_model.task import Language
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCosts:
+    """The nats, tokens and bytes (N,) of each of N stretches of the text; `unit` says what these are."""
+
+    unit: str
+    nats: Floats
+    n_tokens: Floats
+    n_bytes: Floats
+    seconds: float  # that the model took
+
+
+def text_costs(
+    task: Language,
+    model: nn.Module,
+    text: WindowExamples,
+    data: DataConfig,
+    *,
+    progress: Callable[[int], None] = lambda done: None,
+) -> TextCosts:
+    """Compute what a text costs that `task.read` has read with the same `data`."""
+    n_documents: int = text.corpus.facts["n_documents"]
+    found = read_stretches(text.files, data, task.tokenizer, share=allowed_share(data.on_bad), n_documents=n_documents)
+    began = time.perf_counter()
+    losses = task.losses(model, text, progress=progress)
+    seconds = time.perf_counter() - began
+    n_stretches = len(found.n_bytes)
+    return TextCosts(
+        unit=found.unit,
+        nats=np.bincount(found.members, weights=losses, minlength=n_stretches).astype(np.float64),
+        n_tokens=np.bincount(found.members, minlength=n_stretches).astype(np.float64),
+        n_bytes=found.n_bytes.astype(np.float64),
+        seconds=seconds,
+    )

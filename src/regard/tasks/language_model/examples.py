@@ -1,0 +1,95 @@
+"""Running text as a task's examples: windows of one length over a stream of tokens, without gaps and without padding.
+
+A window is known by the place in the stream of the first token that it reads. Each epoch cuts the stream at other
+places, and learns every token of it once. Knows no model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.pipeline.corpus import Corpus, Integers
+from regard.tasks.task import Indices
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """ids (B, T) and what follows each of them, `goals` (B, T).
+
+    real:       (B, T), which of them are: the ends of the stream may be shorter than a window; None for all
+    documents:  (B, T), which document of its window each token belongs to; None where no window has several
+    """
+
+    ids: Tensor
+    goals: Tensor
+    real: Tensor | None
+    documents: Tensor | None
+
+
+class WindowExamples:
+    """Windows of `context` tokens over an encoded corpus, in batches under a budget of tokens."""
+
+    def __init__(
+        self, corpus: Corpus, files: Sequence[str], *, end_id: int, context: int, batch_tokens: int, seed: int
+    ) -> None:
+        self.corpus = corpus
+        self.files = files
+        self.stream: Integers = corpus.ragged["ids"].values
+        self.end_id = end_id
+        self.context = context
+        self.batch_size = max(1, batch_tokens // context)
+        self.seed = seed
+
+    def __len__(self) -> int:
+        """How many windows there are."""
+        return -(-self.n_predicted // self.context)
+
+    @property
+    def n_predicted(self) -> int:
+        """How many tokens are predicted: all but the very first."""
+        return len(self.stream) - 1
+
+    def order(self, epoch: int) -> list[Indices]:
+        random = np.random.default_rng([self.seed, epoch])
+        # The first window begins before the stream, and is cut to what lies inside it.
+        first = int(random.integers(*self._shifts())) - self.context
+        starts = np.arange(first, self.n_predicted, self.context, dtype=np.int64)
+        return self._batches(random.permutation(starts))
+
+    def _shifts(self) -> tuple[int, int]:
+        """From where to below where the first window may end, so that every epoch has equally many windows.
+
+        With a shift below the rest of the last window there is one window more than with others: the larger half is taken.
+        """
+        rest = self.n_predicted % self.context
+        return (1, rest) if rest > self.context / 2 and rest > 1 else (max(rest, 1), max(self.context, 2))
+
+    def fixed_order(self) -> list[Indices]:
+        return self._batches(np.arange(0, self.n_predicted, self.context, dtype=np.int64))
+
+    def _batches(self, starts: Indices) -> list[Indices]:
+        return [starts[first : first + self.batch_size] for first in range(0, len(starts), self.batch_size)]
+
+    def batch(self, indices: Indices, device: torch.device) -> WindowBatch:
+        rows = [self.stream[max(0, start) : start + self.context + 1] for start in indices.tolist()]
+        lengths = np.array([len(row) - 1 for row in rows])
+        table = np.full((len(rows), int(lengths.max()) + 1), self.end_id, np.int64)
+        for place, row in enumerate(rows):
+            table[place, : len(row)] = row
+        whole = torch.from_numpy(table).to(device)
+        ids, goals = whole[:, :-1], whole[:, 1:]
+        real = None
+        if lengths.min() < lengths.max():
+            real = torch.arange(ids.shape[1], device=device) < torch.from_numpy(lengths).to(device)[:, None]
+        begins = ids == self.end_id
+        documents = begins.cumsum(1) if bool(begins[:, 1:].any()) else None
+        return WindowBatch(ids, goals, real, documents)
+
+    def places(self, indices: Indices) -> list[str]:
+        offsets = self.corpus.ragged["ids"].offsets
+        rows = np.searchsorted(offsets, np.maximum(indices, 0), side="right") - 1
+        files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
+        return [f"{self.files[files[row]]}:{lines[row]}" for row in rows]

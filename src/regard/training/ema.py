@@ -1,0 +1,55 @@
+"""The moving average of the weights (EMA), kept beside the model and put in its place to validate."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from regard.training.buffers import Statistics
+
+
+class MovingAverage:
+    """average = decay × average + (1 - decay) × weights after each update, a decay that starts low and rises.
+
+    A batch norm's mean and variance are averaged like the weights (Cai et al. 2021, "Exponential Moving Average
+    Normalization"): the model's own are those of other weights, and to take them anew from data, as Izmailov et al. (2018)
+    do, would cost a pass at each validation. A count of batches is no average: it stays the model's.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.parameters = dict(model.named_parameters())
+        self.statistics = Statistics(model)
+        self.average = {name: tensor.detach().clone() for name, tensor in self._averaged().items()}
+
+    def update(self, step: int) -> None:
+        """Move the average towards the weights."""
+        # Early on the average would otherwise be mostly the random first weights.
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.average.values()), [t.detach() for t in self._averaged().values()], 1 - decay)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back a saved average."""
+        for name, tensor in self.average.items():
+            tensor.copy_(tensors[name])
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Let the model have the averaged weights inside the block."""
+        kept = {name: tensor.detach().clone() for name, tensor in self._averaged().items()}
+        self._copy(self.average)
+        try:
+            yield
+        finally:
+            self._copy(kept)
+
+    def _averaged(self) -> dict[str, Tensor]:
+        """What there is of the model to be averaged."""
+        statistics = self.statistics.tensors().items()
+        return {**self.parameters, **{name: tensor for name, tensor in statistics if tensor.is_floating_point()}}
+
+    def _copy(self, tensors: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, tensor in self._averaged().items():
+                tensor.copy_(tensors[name])

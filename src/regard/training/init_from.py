@@ -1,0 +1,140 @@
+"""Beginning with another run (`--init RUN`): which one it is, and what it decides of the new run's settings.
+
+Its model where none is named, and its vocabulary where none is given. Which of its weights fit is in `taking.py`.
+"""
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config, read
+from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+from regard.errors import CheckpointError, UsageError
+from regard.models.presets import PRESETS, decided_by_data, find_preset
+from regard.runs import selection
+from regard.runs.checkpoints import Checkpoint
+from regard.runs.folder import Reference, RunFolder
+
+TOKENIZERS = (SHARED, SOURCE, TARGET)  # what of a run's vocabulary folder turns text into tokens
+TWO_SIDED = "translate"  # the one task that may have a vocabulary for each side
+
+
+@dataclass(frozen=True)
+class Forerunner:
+    """The run that a new one begins with."""
+
+    reference: Reference
+    config: RunConfig
+    vocabulary: Path
+
+    @classmethod
+    def open(cls, init: str) -> "Forerunner":
+        """Find the run that training.init names: `runs/x`, `runs/x@best`, `runs/x@400`."""
+        reference = Reference.parse(init)
+        folder = RunFolder.open(reference.path)
+        return cls(reference, read(folder.config_file), folder.vocabulary)
+
+    def select(self) -> tuple[Checkpoint, list[str]]:
+        """Return the checkpoint that is meant, verified, and a note for each that was passed over as damaged."""
+        return selection.select(self.reference)
+
+    @property
+    def tokenizer(self) -> TokenizerConfig:
+        """How its text became tokens. Word vectors are left out: the embedding that grew from them is taken."""
+        return dataclasses.replace(self.config.tokenizer, vectors="", freeze_vectors=False)
+
+    @property
+    def preset(self) -> str:
+        return self.config.model.preset
+
+    @property
+    def model_name(self) -> str:
+        return self.preset or "a network of its own"
+
+    def __str__(self) -> str:
+        return str(self.reference)
+
+
+def with_model(config: RunConfig) -> RunConfig:
+    """Return the settings with the model of the run that training.init names, where they name none.
+
+    Fields that are set stay; what the data decides, such as the vocabulary's size and the head, is not taken over.
+    """
+    if config.model.preset or not config.training.init:
+        return config
+    before = Forerunner.open(config.training.init)
+    fitting = [name for name, preset in PRESETS.items() if config.task in preset.tasks]
+    if not fitting:
+        return config  # there is no such task, which whoever looks for it will say
+    if not before.preset:
+        raise UsageError(
+            f"{before} was trained with a network of the caller's own, which no preset describes.",
+            f"Name the model of the new run with --model: {', '.join(fitting)}.",
+        )
+    if before.preset not in fitting:
+        raise UsageError(
+            f"{before} is a {before.preset}, which is no model for the task '{config.task}'.",
+            f"Begin with a run of one of: {', '.join(fitting)}.",
+        )
+    not_the_users = decided_by_data(find_preset(before.preset))
+    fields = {name: value for name, value in before.config.model.fields.items() if name not in not_the_users}
+    model = ModelTable(preset=before.preset, fields={**fields, **config.model.fields})
+    return dataclasses.replace(config, model=model)
+
+
+def with_vocabulary(config: RunConfig, vocabulary: Path | None) -> tuple[RunConfig, Path | None]:
+    """Return the settings with the tokenizer of the run that training.init names, and the folder of its vocabulary.
+
+    Nothing changes where a vocabulary is ready already; a run that reads vectors has no folder to offer.
+    """
+    if vocabulary is not None or not config.training.init:
+        return config, vocabulary
+    before = Forerunner.open(config.training.init)
+    default = default_config(config.task).tokenizer
+    for field in dataclasses.fields(TokenizerConfig):
+        value = getattr(config.tokenizer, field.name)
+        if value not in (getattr(default, field.name), getattr(before.tokenizer, field.name)):
+            raise UsageError(
+                f"training.init takes the vocabulary of {before}, and tokenizer.{field.name} = {value} asks for another.",
+                f"Leave tokenizer.{field.name} out, or name a run with such a vocabulary: --vocabulary RUN.",
+            )
+    folder = before.vocabulary if tokenizer_files(before.vocabulary) else None
+    return dataclasses.replace(config, tokenizer=before.tokenizer), folder
+
+
+def refuse_other_family(before: Forerunner, model: ModelTable) -> None:
+    """Refuse weights of another architecture: some may have the same names and shapes, but not the same meaning."""
+    if before.preset and model.preset and find_preset(before.preset).config != find_preset(model.preset).config:
+        raise CheckpointError(
+            f"{before} is a {before.preset}, of another family than {model.preset}: its weights mean nothing there.",
+            f"Choose another model with --model, or begin with a run of {model.preset}.",
+        )
+
+
+def tokenizer_files(vocabulary: Path) -> list[Path]:
+    """Return the tokenizers in a run's vocabulary folder."""
+    return [vocabulary / name for name in TOKENIZERS if (vocabulary / name).is_file()]
+
+
+@contextlib.contextmanager
+def tokenizers_alone(vocabulary: Path | None, *, task: str) -> Iterator[Path | None]:
+    """Lend a folder that has the tokenizers of a ready vocabulary and nothing else; None where there are none.
+
+    What else lies there, the labels of a classifier for instance, belongs to the data of the run that wrote it.
+    """
+    files = [] if vocabulary is None else tokenizer_files(vocabulary)
+    if not files:
+        yield None
+        return
+    if SHARED not in {file.name for file in files} and task != TWO_SIDED:
+        raise UsageError(
+            f"{vocabulary} has a vocabulary for each of two sides, and the task '{task}' needs one.",
+            "Take that of a run whose two sides share one (tokenizer.shared = true).",
+        )
+    with tempfile.TemporaryDirectory(prefix="regard-") as folder:
+        for file in files:
+            Tokenizer.load(file).save(Path(folder) / file.name)  # read, so that a damaged one is told by its own place
+        yield Path(folder)

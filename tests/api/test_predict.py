@@ -1,0 +1,137 @@
+"""What a run says of texts, from Python: each task its own kind of answer."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regard
+from regard.api import Run
+from regard.errors import UsageError
+from regard.tasks.denoising.fill_mask import Filled
+from regard.tasks.labelling.classification import Classified
+from regard.tasks.labelling.regression import Measured
+from regard.tasks.labelling.tagging import TaggedText
+
+TEXTS = ["a good dog", "a dull song", "a great film"]
+
+
+def load(run: Path) -> Run:
+    return regard.load(run, threads=1)
+
+
+def test_texts_are_classified(classify_run: Path) -> None:
+    found = load(classify_run).predict(TEXTS)
+    assert all(isinstance(one, Classified) for one in found)
+    assert [one.label for one in found if isinstance(one, Classified)] == ["pos", "neg", "pos"]
+
+
+def test_words_are_tagged_and_given_as_text_or_in_a_list(tag_run: Path) -> None:
+    run = load(tag_run)
+    [by_text] = run.predict(["Anna Smith visits Oslo"])
+    [by_words] = run.predict([("Anna", "Smith", "visits", "Oslo")])
+    assert isinstance(by_text, TaggedText)
+    assert by_text == by_words
+    assert by_text.tags == ("B-PER", "I-PER", "O", "B-LOC")
+
+
+def test_texts_are_measured(regress_run: Path) -> None:
+    found = load(regress_run).predict(["AAAA", "DDDD"])
+    values = [one.value for one in found if isinstance(one, Measured)]
+    assert len(values) == 2
+    assert values[0] > values[1] + 1
+
+
+def test_blanks_are_filled(mask_run: Path, denoise_run: Path) -> None:
+    [found] = load(mask_run).predict(["the [MASK] is good today ."], top=3)
+    assert isinstance(found, Filled)
+    assert found.text != found.source
+    assert [len(guesses) for guesses in found.guesses] == [3]
+    [written] = load(denoise_run).predict(["the [MASK] is good today ."])
+    assert isinstance(written, Filled)
+    assert "[MASK]" not in written.text
+
+
+def test_sequences_of_vectors_are_classified(vectors_run: Path) -> None:
+    rising = np.stack([0.3 * np.arange(6), np.zeros(6)], axis=-1)
+    found = load(vectors_run).predict([rising, -rising])
+    assert [one.label for one in found if isinstance(one, Classified)] == ["up", "down"]
+
+
+def test_progress_is_told(classify_run: Path) -> None:
+    done: list[int] = []
+    load(classify_run).predict(TEXTS, progress=done.append)
+    assert done[-1] == 3
+
+
+def test_a_second_text_is_for_who_reads_it(classify_run: Path, pairs_run: Path, tag_run: Path) -> None:
+    run = load(classify_run)
+    assert run.predict(TEXTS, seconds=["", "", ""]) == run.predict(TEXTS)
+    with pytest.raises(UsageError, match=r"^The model learnt from single texts, and second ones are given"):
+        run.predict(["a good dog"], seconds=["a dull song"])
+    same, other = load(pairs_run).predict(["a dog", "a dog"], seconds=["a dog", "the sun"])
+    assert same != other
+    assert load(pairs_run).predict([]) == []
+    with pytest.raises(UsageError) as caught:
+        load(tag_run).predict(["Anna"], seconds=["Ben"])
+    assert caught.value.problem == (
+        f"A second text is for runs of the tasks classify and regress, and {tag_run} is one of tag."
+    )
+    assert caught.value.remedy == "Leave it out."
+
+
+def test_one_text_is_no_list_of_texts(classify_run: Path) -> None:
+    for call in (load(classify_run).predict, load(classify_run).embed):
+        with pytest.raises(UsageError) as caught:
+            call("a good dog")
+        assert caught.value.problem == "A list of texts, or of files, was expected, and one came."
+        assert caught.value.remedy == "Write it in brackets: [text]."
+
+
+def test_a_run_of_another_kind_names_its_command(trained: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(trained).predict(["a dog"])
+    assert caught.value.problem == f"{trained} was trained for the task 'translate': it has nothing to predict."
+    assert caught.value.remedy == f"Use it with: regard translate {trained}"
+
+
+@pytest.mark.parametrize("name", ["classify_run", "tag_run", "regress_run", "mask_run", "denoise_run", "trained"])
+def test_every_run_over_text_has_vectors(name: str, request: pytest.FixtureRequest) -> None:
+    run = load(request.getfixturevalue(name))
+    found = run.embed(["a good dog", "the old man visits"], tokens=True)
+    assert [one.words for one in found] == [("a", "good", "dog"), ("the", "old", "man", "visits")]
+    for one in found:
+        assert one.vector.shape == (32,)
+        assert one.word_vectors is not None
+        assert one.word_vectors.shape == (len(one.words), 32)
+    assert not np.allclose(found[0].vector, found[1].vector)
+
+
+def test_vectors_of_a_class_token_are_those_of_bert(classify_run: Path) -> None:
+    import torch
+
+    run = load(classify_run)
+    tokenizer = run.task.tokenizer
+    ids = torch.tensor([[tokenizer.start_id, *tokenizer.encode("a good dog"), tokenizer.end_id]])
+    with torch.inference_mode():
+        states = run.model.encode(ids, torch.tensor([ids.shape[1]]))[0].numpy()
+    for pooling, expected in (("class", states[0]), ("mean", states[1:-1].mean(0)), ("last", states[-1])):
+        [found] = run.embed(["a good dog"], pooling=pooling)
+        np.testing.assert_allclose(found.vector, expected, atol=1e-5)
+
+
+def test_a_run_over_vectors_embeds_no_text(vectors_run: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(vectors_run).embed(["a dog"])
+    assert caught.value.problem == f"{vectors_run} was trained on vectors: it reads no text."
+    assert caught.value.remedy == "Name a run over text."
+
+
+def test_a_text_longer_than_the_run_reads_is_cut(classify_run: Path) -> None:
+    long = "a good dog " * 30
+    [one, other] = load(classify_run).embed([long, "a dog"])
+    assert one.n_cut == 90 - 38  # 40 positions, two of them for the start and the end
+    assert other.n_cut == 0
+    [answer] = load(classify_run).predict([long])
+    assert isinstance(answer, Classified)
+    assert answer.cut

@@ -1,0 +1,106 @@
+"""The cache of corpora: built once, found again, never in anybody's way."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.data.pipeline.cache import cache_folder, cached
+from regard.data.pipeline.corpus import CorpusWriter
+from regard.errors import DataError
+
+LINES = [1, 3, 2**40]
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_CACHE", "/a")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
+    monkeypatch.setenv("HOME", "/c")
+    assert cache_folder() == Path("/a")
+    monkeypatch.delenv("REGARD_CACHE")
+    assert cache_folder() == Path("/b/regard")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path("/c/.cache/regard")
+
+
+class Builder:
+    """Fills a corpus and counts how often."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, writer: CorpusWriter) -> dict[str, int]:
+        self.calls += 1
+        writer.add_numbers("line")
+        for line in LINES:
+            writer.append(line=line)
+        return {"skipped": 2}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_the_cache_builds_once_for_each_key(cache: Path) -> None:
+    build = Builder()
+    for _ in range(2):
+        corpus = cached(["ab", "c"], build)
+        assert corpus.numbers["line"].tolist() == LINES
+        assert corpus.facts == {"skipped": 2}
+        assert corpus.folder.parent.parent == cache
+    assert build.calls == 1
+    cached(["a", "bc"], build)
+    assert build.calls == 2
+
+
+def test_a_damaged_entry_is_built_anew(cache: Path) -> None:
+    build = Builder()
+    folder = cached(["key"], build).folder
+    os.truncate(folder / "line.values", 8)
+    assert cached(["key"], build).numbers["line"].tolist() == LINES
+    (folder / "index.json").unlink()
+    assert cached(["key"], build).numbers["line"].tolist() == LINES
+    assert build.calls == 3
+
+
+def test_two_builders_at_once(cache: Path) -> None:
+    fast = Builder()
+
+    def slow(writer: CorpusWriter) -> None:
+        cached(["key"], fast)
+        writer.add_numbers("line")
+
+    corpus = cached(["key"], slow)
+    assert corpus.numbers["line"].tolist() == LINES
+    assert [path.name for path in corpus.folder.parent.iterdir()] == [corpus.folder.name]
+
+
+def test_what_killed_builders_left_is_removed_after_a_day(cache: Path) -> None:
+    for name, age in (("old", 25), ("busy", 25), ("new", 23)):
+        left = cache / "corpora" / f".{name}-0.building"
+        left.mkdir(parents=True)
+        (left / "line.values").touch()
+        then = time.time() - age * 3600
+        os.utime(left / "line.values", None if name == "busy" else (then, then))
+        os.utime(left, (then, then))
+    folder = cached(["key"], Builder()).folder
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name, ".busy-0.building", ".new-0.building"}
+
+
+def test_a_file_that_another_process_takes_away_meanwhile(cache: Path) -> None:
+    left = cache / "corpora" / ".key-0.building"
+    left.mkdir(parents=True)
+    (left / "line.values").symlink_to(left / "gone")  # as if it went between being listed and being looked at
+    assert cached(["key"], Builder()).folder.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_entry_that_may_not_be_read_stays(cache: Path) -> None:
+    folder = cached(["key"], Builder()).folder
+    (folder / "line.values").chmod(0)
+    with pytest.raises(DataError, match="cannot be read"):
+        cached(["key"], Builder())
+    assert folder.exists()

@@ -1,0 +1,127 @@
+"""Blanks in a text: encoded as what could stand there, filled in where they stood."""
+
+import re
+
+import pytest
+
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_training import SPACED, learn
+from regard.errors import UsageError
+from regard.tasks.denoising.fill_mask import check_fits, find_blanks, list_texts, show_blanks
+
+TEXTS = ["The dog barks.", "The cat sees (the dog).", "dogs bark, the old dog sleeps", "Über Äpfel läuft ein Käfer"] * 5
+BLANK = 4
+
+
+def tokenizer(kind: str = "bpe", *, running: bool = False) -> Tokenizer:
+    return learn(TEXTS, kind=kind, vocab_size=400, specials=["<mask>"], running=running)
+
+
+def encoded(kind: str, text: str, *, running: bool = False) -> tuple[list[str], Tokenizer]:
+    """The tokens of a text with blanks, as people read them."""
+    own = tokenizer(kind, running=running)
+    blanks = find_blanks(text, own)
+    return [own.piece_text(id) for id in blanks.row([BLANK] * blanks.count)], own
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("blank", ["[MASK]", "<mask>"])
+def test_a_blank_is_a_word_with_the_space_in_front_of_it(blank: str, running: bool) -> None:
+    tokens, _ = encoded("bpe", f"The {blank} barks.", running=running)
+    assert tokens[-3:] == ["<mask>", " barks", "."]
+    assert "".join(tokens[:-3]) == ("The" if running else " The")
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "unit", "n_hidden"),
+    [
+        ("bpe", r"\w+", 18),
+        ("wordpiece", r"\w+", 18),
+        ("unigram", r"\w+", 1),
+        ("characters", r"\S", 70),
+        ("bytes", r"[a-z.]", 55),
+    ],
+)
+def test_a_text_with_one_token_hidden_is_the_text_but_for_this_token(
+    kind: str, unit: str, n_hidden: int, running: bool
+) -> None:
+    """Hide each word (or character) that is one token: the others stay, and with the token again so does the text."""
+    own = tokenizer(kind, running=running)
+    n_found = 0
+    for text in TEXTS[:4]:
+        pieces = own.pieces(text)
+        ids = [piece.id for piece in pieces]
+        for word in re.finditer(unit, text):
+            places = [
+                place for place, piece in enumerate(pieces) if piece.end > word.start() and piece.start < word.end()
+            ]
+            space = " " if kind in SPACED and text[: word.start()].endswith(" ") else ""
+            if len(places) > 1 or pieces[places[0]].text != space + word[0]:
+                continue
+            n_found += 1
+            blanks = find_blanks(f"{text[: word.start()]}[MASK]{text[word.end() :]}", own)
+            assert blanks.row([BLANK]) == [BLANK if place == places[0] else id for place, id in enumerate(ids)]
+            assert blanks.filled(blanks.guesses([[ids[places[0]]]])) == text
+    assert n_found >= n_hidden
+
+
+def test_words_are_filled_in_where_they_stood() -> None:
+    own = tokenizer("words")
+    blanks = find_blanks("The  [MASK] barks , [MASK]", own)
+    dog, cat = own.encode("dog cat")
+    assert blanks.filled(blanks.guesses([[dog], [cat]])) == "The  dog barks , cat"
+
+
+def test_several_blanks_and_several_tokens_in_one() -> None:
+    own = tokenizer()
+    blanks = find_blanks("[MASK] dog [MASK][MASK]", own)
+    assert blanks.count == 3
+    assert blanks.row([1, 2, 3]) == [1, *own.encode("dog"), 2, 3]
+    fillings = [own.encode("The old"), own.encode("läuft"), own.encode("barks")]
+    assert blanks.guesses(fillings) == ["The old", " läuft", " barks"]
+    assert blanks.filled(blanks.guesses(fillings)) == "The old dog läuft barks"
+    assert blanks.filled(blanks.guesses([[], [], []])) == " dog"
+
+
+def test_a_text_without_a_blank_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_blanks("The dog\nbarks", tokenizer())
+    assert str(caught.value) == (
+        r"There is no [MASK] in 'The dog\nbarks'." + "\nWrite [MASK] in the place of what is to be guessed."
+    )
+
+
+def test_a_text_longer_than_the_positions_is_refused() -> None:
+    class Short:
+        max_length = 7
+
+    check_fits(Short(), ["a"], [7])
+    check_fits(object(), ["a"], [8])
+    with pytest.raises(UsageError) as caught:
+        check_fits(Short(), ["a", "The dog barks"], [7, 8])
+    assert str(caught.value) == (
+        "The text 'The dog barks' has 8 tokens, and the model reads at most 7.\nLeave out what stands far from the blanks."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [("bpe", "[MASK] dog [MASK]."), ("words", "[MASK] dog [MASK] ."), ("wordpiece", "[MASK] dog [MASK].")],
+)
+def test_hidden_tokens_are_shown_as_blanks(kind: str, shown: str) -> None:
+    own = tokenizer(kind)
+    ids = [BLANK, *find_blanks("[MASK] dog", own).ids[1], BLANK, *find_blanks("[MASK].", own).ids[1]]
+    assert show_blanks(ids, (BLANK,), own) == shown
+    assert show_blanks([BLANK], (BLANK,), own) == "[MASK]"
+
+
+def test_characters_are_shown_without_more_spaces() -> None:
+    own = tokenizer("characters")
+    d, o, g = own.encode("dog")
+    assert show_blanks([d, BLANK, g], (BLANK,), own) == "d[MASK]g"
+    assert show_blanks([BLANK, o, g], (BLANK,), own) == "[MASK]og"
+
+
+def test_what_was_hidden_is_listed() -> None:
+    assert list_texts([" dog", "s", " "]) == "dog | s |  "

@@ -1,0 +1,375 @@
+"""Classification, and with it what all tasks over labelled sequences share."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard import config as configuration
+from regard.errors import ConfigError, DataError, UsageError
+from regard.models.bert import Bert, BertConfig
+from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
+from regard.tasks.labelling.classification import Classified, Classify
+from regard.tasks.labelling.examples import SequenceExamples
+from regard.tasks.task import Prepared
+
+CPU = torch.device("cpu")
+ROWS = [
+    ("a fine dog", "good"),
+    ("what a good day", "good"),
+    ("good", "good"),
+    ("a bad day", "bad"),
+]
+SIZES: dict[str, Any] = {"n_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 32, "max_positions": 40, "dropout": 0.0}
+
+
+def no_progress(what: str, done: int) -> None:
+    pass
+
+
+def write(path: Path, rows: Sequence[tuple[str, ...]], *, header: str = "text,label") -> str:
+    path.write_text("".join(f"{line}\n" for line in (header, *(",".join(row) for row in rows))))
+    return str(path)
+
+
+def prepare(tmp_path: Path, settings: dict[str, Any] | None = None, *, vocabulary: Path | None = None) -> Prepared:
+    train = write(tmp_path / "train.csv", ROWS * 10)
+    valid = write(tmp_path / "valid.csv", [*ROWS, ("a day", "bad")])
+    tables = {"task": "classify", "data": {"train": [train], "valid": [valid]}}
+    config = configuration.from_tables(tables, origin="test")
+    common = {"tokenizer.kind": "characters", "model.preset": "bert-tiny", "model.max_positions": 40}
+    config = configuration.override(config, {**common, **(settings or {})})
+    return Classify.prepare(config, vocabulary=vocabulary, progress=no_progress)
+
+
+def parts(prepared: Prepared) -> tuple[Classify, Bert, SequenceExamples]:
+    """The task, a network for it, and the validation examples."""
+    assert isinstance(prepared.task, Classify) and isinstance(prepared.valid, SequenceExamples)
+    sizes: dict[str, Any] = prepared.task.sizes()
+    return prepared.task, Bert(BertConfig(**sizes, **SIZES), seed=1).eval(), prepared.valid
+
+
+# Data
+
+
+def test_the_report_tells_the_classes_and_their_balance(tmp_path: Path) -> None:
+    facts = dict(prepare(tmp_path).facts)
+    assert facts["training"].startswith("40 texts, ")
+    assert facts["validation"] == "5 texts"
+    assert facts["classes"] == "2: good 30 (75.0 %), bad 10 (25.0 %)"
+    assert facts["largest class"] == "good, 75.0 %: a constant answer has that accuracy"
+    assert facts["vocabulary"].endswith("tokens (characters)")
+    assert facts["longest"] == "37 tokens: the model has positions for 40, 3 of them for special ones"
+    assert re.fullmatch(r"1 an epoch, \d+\.\d% padding", facts["batches"])
+
+
+def test_a_text_longer_than_the_positions_is_cut(tmp_path: Path) -> None:
+    prepared = prepare(tmp_path, {"model.max_positions": 8})
+    _, _, valid = parts(prepared)
+    assert valid.sequences.lengths.max() == 5 + 2
+    assert "longest" not in dict(prepare(tmp_path, {"data.max_length": 20}).facts)
+    with pytest.raises(ConfigError, match=r"^model\.max_positions is 3, and 3 special tokens stand around a text\."):
+        prepare(tmp_path, {"model.max_positions": 3})
+
+
+def test_sizes_are_what_a_model_is_built_with(tmp_path: Path) -> None:
+    task, _, _ = parts(prepare(tmp_path))
+    assert task.tokenizer is not None
+    assert task.sizes() == {"vocab": task.tokenizer.vocab_size, "n_outputs": 2, "head": "sequence"}
+
+
+def test_a_saved_task_answers_the_same(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path))
+    task.save(tmp_path / "vocabulary")
+    again = Classify.load(task.config, tmp_path / "vocabulary")
+    texts = ["a fine day", "bad"]
+    assert again.predict(model, texts) == task.predict(model, texts)
+    assert again.sizes() == task.sizes()
+    assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.sizes() == task.sizes()
+    (tmp_path / "vocabulary" / "labels.json").unlink()
+    assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.sizes() == task.sizes()
+    with pytest.raises(DataError, match=r"labels\.json: there is no such file; a run of the task classify has one\."):
+        Classify.load(task.config, tmp_path / "vocabulary")
+
+
+def test_word_vectors_are_put_in_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text(f"1 16\ndog {' '.join(map(str, range(16)))}\n")
+    task, model, _ = parts(prepared := prepare(tmp_path, {"tokenizer.kind": "words", "tokenizer.vectors": str(path)}))
+    task.initialise(model)
+    assert task.tokenizer is not None
+    [dog] = task.tokenizer.encode("dog")
+    assert model.get_parameter("embedding.tokens.weight")[dog].tolist() == list(range(16))
+    assert f"1 of {task.tokenizer.vocab_size} words, from {path}" in dict(prepared.facts)["vectors"]
+
+
+# Loss
+
+
+def test_the_loss_is_the_cross_entropy_of_all_examples(tmp_path: Path) -> None:
+    task, model, valid = parts(prepare(tmp_path))
+    batch = valid.batch(np.arange(5), CPU)
+    logits = model(batch.inputs, batch.lengths, batch.segments)
+    gold = torch.tensor([1, 1, 1, 0, 0])
+    assert batch.labels is not None and batch.labels.tolist() == gold.tolist()
+    for smoothing in (0.0, 0.1):
+        loss, weight = task.loss(model, batch, smoothing=smoothing)
+        assert weight == 5
+        expected = F.cross_entropy(logits, gold, label_smoothing=smoothing, reduction="sum")
+        assert float(loss.detach()) == pytest.approx(float(expected.detach()), rel=1e-6)
+
+
+def test_balanced_classes_weigh_an_example_by_how_rare_its_class_is(tmp_path: Path) -> None:
+    prepared = prepare(tmp_path, {"training.class_weights": "balanced"})
+    task, model, valid = parts(prepared)
+    assert dict(prepared.facts)["class weights"] == "balanced, from 0.67 (good) to 2.00 (bad)"
+    batch = valid.batch(np.arange(5), CPU)
+    losses = F.cross_entropy(
+        model(batch.inputs, batch.lengths, batch.segments), torch.tensor([1, 1, 1, 0, 0]), reduction="none"
+    )
+    loss, weight = task.loss(model, batch, smoothing=0.0)
+    assert weight == pytest.approx(3 * 2 / 3 + 2 * 2)
+    assert float(loss.detach()) == pytest.approx(
+        float((losses[:3].sum() * 2 / 3 + losses[3:].sum() * 2).detach()), rel=1e-6
+    )
+    [found, *_] = task.scores(model, valid)
+    assert found.value == pytest.approx(float(loss.detach()) / weight, rel=1e-6)
+    assert found.signature == "unit:example|class weights:balanced"
+
+
+@pytest.mark.parametrize("class_weights", ["none", "balanced"])
+def test_the_loss_waits_for_no_device(tmp_path: Path, class_weights: str) -> None:
+    task, model, valid = parts(prepare(tmp_path, {"training.class_weights": class_weights}))
+    expected = task.loss(model, valid.batch(np.arange(5), CPU), smoothing=0.1)
+    # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
+    loss, weight = task.loss(model.to("meta"), valid.batch(np.arange(5), torch.device("meta")), smoothing=0.1)
+    assert (loss.shape, weight) == (expected[0].shape, expected[1])
+
+
+def learn_by_heart(task: Classify, model: nn.Module, examples: SequenceExamples) -> float:
+    """Update a network on all examples at once until it knows them; return its last loss."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    batch = examples.batch(np.arange(len(examples)), CPU)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss, weight = task.loss(model, batch, smoothing=0.0)
+        (loss / weight).backward()
+        optimizer.step()
+    return float(loss.detach()) / weight
+
+
+@pytest.mark.parametrize("pooling", ["class", "mean"])
+def test_a_few_texts_are_learnt_by_heart(tmp_path: Path, pooling: str) -> None:
+    prepared = prepare(tmp_path)
+    task, _, valid = parts(prepared)
+    sizes: dict[str, Any] = task.sizes()
+    model = Bert(BertConfig(**sizes, **SIZES, pooling=pooling), seed=1)
+    assert learn_by_heart(task, model, valid) < 0.1
+    model.eval()
+    validation = task.validate(model, valid, task.config.decoding, n_decoded=1)
+    assert validation.loss < 0.1
+    assert validation.scores == {"accuracy": 100, "macro_f1": 100}
+    text, label, predicted = validation.samples[0]
+    assert (text, label) == ("a fine dog", "good")
+    assert re.fullmatch(r"good \(\d+ %\)", predicted)
+    assert len(validation.samples) == 3
+    assert not task.validate(model, valid, task.config.decoding, n_decoded=0).samples
+    assert task.confusion(valid, task.outputs(model, valid)).tolist() == [[2, 0], [0, 3]]
+    assert [one.label for one in task.predict(model, ["a bad day", "good"])] == ["bad", "good"]
+
+
+class Own(nn.Module):
+    """A network of the caller's own: the mean of embedded tokens."""
+
+    def __init__(self, vocab: int, n_outputs: int, max_length: int | None = None) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocab, 16)
+        self.output = nn.Linear(16, n_outputs)
+        self.max_length = max_length
+
+    def forward(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None) -> Tensor:
+        real = (torch.arange(inputs.shape[1]) < lengths[:, None])[..., None]
+        outputs: Tensor = self.output((self.tokens(inputs) * real).sum(1) / lengths[:, None])
+        return outputs
+
+
+def test_a_network_of_ones_own_and_a_recurrent_one_learn_too(tmp_path: Path) -> None:
+    task, _, valid = parts(prepare(tmp_path))
+    sizes: dict[str, Any] = task.sizes()
+    torch.manual_seed(1)
+    own = Own(sizes["vocab"], 2)
+    recurrent = RecurrentEncoderModel(RecurrentEncoderConfig(**sizes, d_model=16, d_state=16, dropout=0.0), seed=1)
+    for model in (own, recurrent):
+        task.initialise(model)
+        assert learn_by_heart(task, model, valid) < 0.3
+        assert task.validate(model, valid, task.config.decoding, n_decoded=1).scores["accuracy"] == 100
+
+
+def test_a_network_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    task, _, valid = parts(prepare(tmp_path, {"data.max_length": 20}))
+    sizes: dict[str, Any] = task.sizes()
+    with pytest.raises(
+        ConfigError, match=r"^The network returned \(5, 3\) for a batch, and \(5, 2\) was expected: 2 numb"
+    ):
+        task.loss(Own(sizes["vocab"], 3), valid.batch(np.arange(5), CPU), smoothing=0.0)
+    with pytest.raises(
+        ConfigError, match=r"data\.max_length is 20, but the model has positions for 22 tokens, 3 of them"
+    ):
+        task.initialise(Own(sizes["vocab"], 2, max_length=22))
+    task.initialise(Own(sizes["vocab"], 2, max_length=23))
+
+
+# Prediction
+
+
+def test_answers_come_in_order_whatever_their_lengths(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path, {"training.batch_tokens": 16}))
+    texts = ["a fine dog", "", "good", "what a bad day this", "bad"]
+    done: list[int] = []
+    found = task.predict(model, texts, progress=done.append)
+    assert done[-1] == 5 and len(done) > 2
+    for text, one in zip(texts, found, strict=True):
+        [alone] = task.predict(model, [text])
+        assert isinstance(one, Classified)
+        assert one.label == alone.label and one.probability == pytest.approx(alone.probability, abs=1e-6)
+        assert list(one.probabilities.values()) == sorted(one.probabilities.values(), reverse=True)
+        assert sum(one.probabilities.values()) == pytest.approx(1)
+        assert one.probabilities[one.label] == one.probability
+        assert not one.cut
+    assert task.predict(model, []) == []
+
+
+def test_a_text_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path))
+    short, long = task.predict(model, ["a" * 37, "a" * 37 + "good day"])
+    assert (short.cut, long.cut) == (False, True)
+    assert long.probability == pytest.approx(short.probability)
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path))
+    with pytest.raises(UsageError, match=r"^The model learnt from single texts, and second ones are given\."):
+        task.predict(model, ["a", "b"], ["c"])
+    with pytest.raises(UsageError, match=r"^Input 1 is no text, but of type ndarray: the run was trained on texts\."):
+        task.predict(model, ["a", np.zeros((2, 2))])  # type: ignore[arg-type]
+
+
+def test_a_second_text_is_read_too(tmp_path: Path) -> None:
+    rows = [("a dog", "a cat", "no"), ("a dog", "a dog", "yes")]
+    train = write(tmp_path / "pairs.csv", rows * 20, header="text,second,label")
+    settings = {"data.train": [train], "data.valid": [train], "data.second": "second"}
+    task, model, valid = parts(prepare(tmp_path, settings))
+    batch = valid.batch(np.arange(2), CPU)
+    assert batch.segments is not None and batch.segments.sum(1).tolist() == [6, 6]
+    assert valid.text(0) == "a dog | a cat"
+    first, second = task.predict(model, ["a dog", "a dog"], ["a cat", "a dog"])
+    assert first.probability != second.probability
+    assert task.table.pairs
+    with pytest.raises(
+        UsageError, match=r"^The model learnt from pairs of texts, and there is no second text\.\nGive one"
+    ):
+        task.predict(model, ["a dog"])
+    with pytest.raises(UsageError, match=r"^There are 2 texts and 1 second ones\.\nGive one for each text"):
+        task.predict(model, ["a dog", "a cat"], ["a dog"])
+
+
+# Evaluation
+
+
+def test_a_test_set_is_scored(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path))
+    test = write(tmp_path / "test.csv", ROWS)
+    done: list[int] = []
+    examples = task.read([test], task.config.data, progress=no_progress)
+    scores = task.scores(model, examples, progress=done.append)
+    assert [score.name for score in scores] == ["loss", "accuracy", "macro_f1"]
+    assert done == [4]
+    right = [
+        one.label == label
+        for one, (_, label) in zip(task.predict(model, [text for text, _ in ROWS]), ROWS, strict=True)
+    ]
+    assert scores[1].value == 25 * sum(right)
+    assert task.expected(examples) == [label for _, label in ROWS]
+    answers = task.answers(examples, task.outputs(model, examples))
+    assert [one.label for one in answers] == [one.label for one in task.predict(model, [text for text, _ in ROWS])]
+    assert task.notes(examples) == ()
+    long = write(tmp_path / "long.csv", [*ROWS, ("a" * 50, "good")])
+    [note] = task.notes(task.read([long], task.config.data, progress=no_progress))
+    assert note.startswith("Cut: ") and f"{long}:6" in note
+
+
+def test_a_column_tells_which_rows_are_of_the_test_set(tmp_path: Path) -> None:
+    rows = [
+        ("a fine dog", "good", "train"),
+        ("a bad day", "bad", "train"),
+        ("good", "good", "test"),
+        ("bad", "bad", "dev"),
+    ]
+    file = write(tmp_path / "all.csv", rows * 5, header="text,label,set")
+    task, _, valid = parts(prepare(tmp_path, {"data.train": [file], "data.valid": [], "data.split": "set"}))
+    assert {valid.text(row) for row in range(len(valid))} == {"bad"}
+    for part, text in (("test", "good"), ("valid", "bad")):
+        examples = task.read([file], task.config.data, part=part, progress=no_progress)
+        assert [examples.text(row) for row in range(len(examples))] == [text] * 5
+
+
+def test_a_long_sample_is_shortened(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path))
+    file = write(tmp_path / "long.csv", [("a dog " * 90, "good")])
+    examples = task.read([file], task.config.data, progress=no_progress)
+    [(text, _, _)] = task.validate(model, examples, task.config.decoding, n_decoded=-1).samples
+    assert len(text) == 201 and text.endswith("…")
+
+
+def test_an_unknown_label_is_an_error_with_its_place(tmp_path: Path) -> None:
+    task, _, _ = parts(prepare(tmp_path))
+    test = write(tmp_path / "test.csv", [*ROWS, ("a day", "goood")])
+    with pytest.raises(DataError, match=rf"^{re.escape(test)}:6: .*'goood'.*\n.*good"):
+        task.read([test], task.config.data, progress=no_progress)
+
+
+# Vectors
+
+
+def test_sequences_of_vectors_are_classified(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    vectors = random.normal(size=(30, 6, 2)).astype(np.float32)
+    labels = np.arange(30) % 2
+    vectors[labels == 1] += 2
+    file = str(tmp_path / "train.npz")
+    np.savez(file, vectors=vectors, lengths=np.arange(30) % 5 + 2, labels=labels)
+    settings = {"data.train": [file], "data.valid": [file], "model.max_positions": 5}
+    prepared = prepare(tmp_path, settings)
+    facts = dict(prepared.facts)
+    assert facts["training"].startswith("30 sequences, ") and facts["training"].endswith(" vectors")
+    assert facts["features"] == "2 a vector"
+    assert facts["longest"] == "5 vectors: the model has positions for 5"
+    task, model, valid = parts(prepared)
+    assert task.sizes() == {"vocab": 0, "n_outputs": 2, "head": "sequence", "n_features": 2}
+    assert valid.batch(np.array([4]), CPU).inputs.shape == (1, 5, 2)
+    model.train()
+    assert learn_by_heart(task, model, valid) < 0.3
+    model.eval()
+    task.save(tmp_path / "vocabulary")
+    assert [path.name for path in (tmp_path / "vocabulary").iterdir()] == ["labels.json"]
+    again = Classify.load(task.config, tmp_path / "vocabulary")
+    found = again.predict(model, [np.full((3, 2), 2.0), np.zeros((9, 2))])
+    assert [one.label for one in found] == ["1", "0"]
+    assert [one.cut for one in found] == [False, True]
+    assert task.scores(model, task.read([file], task.config.data, progress=no_progress))[1].value > 90
+    with pytest.raises(
+        UsageError, match=r"^Input 1 is an array of shape \(3, 4\): the run was trained on sequences of vec"
+    ):
+        task.predict(model, [np.zeros((2, 2)), np.zeros((3, 4))])
+    with pytest.raises(
+        UsageError, match=r"^Input 0 is a text: the run was trained on sequences of vectors of 2 features\."
+    ):
+        task.predict(model, ["a dog"])
+    with pytest.raises(UsageError, match=r"^A sequence of vectors has no second text\."):
+        task.predict(model, [np.zeros((2, 2))], ["a dog"])

@@ -1,0 +1,72 @@
+"""What a run's labels are: kept beside its vocabulary, told in the report."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from regard.config import RunConfig, TrainingConfig
+from regard.errors import ConfigError, DataError
+from regard.tasks.labelling.labels import LabelTable, refuse_smoothed_numbers
+
+TABLE = LabelTable(labels=("bad", "good"), counts=(442, 558))
+
+
+def test_labels_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    TABLE.save(tmp_path, task="classify")
+    assert LabelTable.load(tmp_path, task="classify") == TABLE
+    assert LabelTable.find(tmp_path, task="classify") == TABLE
+    numbers = LabelTable(mean=0.1 + 0.2, deviation=1 / 3, n_features=4, pairs=True)
+    numbers.save(tmp_path, task="regress")
+    assert LabelTable.load(tmp_path, task="regress") == numbers
+
+
+def test_a_run_of_another_task_has_no_labels(tmp_path: Path) -> None:
+    file = re.escape(str(tmp_path / "labels.json"))
+    with pytest.raises(
+        DataError, match=rf"^{file}: there is no such file; a run of the task tag has one\.\nName a run"
+    ):
+        LabelTable.load(tmp_path, task="tag")
+    assert LabelTable.find(tmp_path, task="tag") is None
+    TABLE.save(tmp_path, task="classify")
+    with pytest.raises(
+        DataError, match=rf"^{file}: it is of the task classify, not of tag\.\nName a run of the task tag\."
+    ):
+        LabelTable.load(tmp_path, task="tag")
+    assert LabelTable.find(tmp_path, task="tag") is None
+
+
+@pytest.mark.parametrize(
+    "content", ["no JSON", "[]", '{"task": "tag", "labels": 3}', '{"task": "tag", "labels": ["a"]}']
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "labels.json").write_text(content)
+    with pytest.raises(DataError, match=r"labels\.json: not the labels of a run: .*\nPut back the file"):
+        LabelTable.load(tmp_path, task="tag")
+
+
+def test_the_report_tells_how_often_each_class_occurs() -> None:
+    assert TABLE.facts("class") == [
+        ("classes", "2: good 558 (55.8 %), bad 442 (44.2 %)"),
+        ("largest class", "good, 55.8 %: a constant answer has that accuracy"),
+    ]
+
+
+def test_of_many_tags_the_report_shows_the_first_and_the_last() -> None:
+    table = LabelTable(labels=tuple("abcdefghijk"), counts=(50, 40, 2, 1, 1, 1, 1, 1, 1, 1, 1))
+    [(name, text), _] = table.facts("tag")
+    assert name == "tags"
+    assert text == (
+        "11: a 50 (50.0 %), b 40 (40.0 %), c 2 (2.0 %), d 1 (1.0 %), e 1 (1.0 %), f 1 (1.0 %), 4 more, and last k 1 (1.0 %)"
+    )
+
+
+def test_numbers_are_not_smoothed() -> None:
+    smoothed = TrainingConfig(label_smoothing=0.1)
+    refuse_smoothed_numbers(RunConfig(task="classify", training=smoothed))
+    refuse_smoothed_numbers(RunConfig(task="regress", training=TrainingConfig(label_smoothing=0.0)))
+    with pytest.raises(ConfigError) as caught:
+        refuse_smoothed_numbers(RunConfig(task="regress", training=smoothed))
+    assert str(caught.value) == (
+        "training.label_smoothing is about probabilities, and regress has numbers.\nSet it to 0."
+    )
