@@ -264,7 +264,7 @@ def trained(text: Text, *, threads: int, quick: bool) -> str:
     training: dict[str, Any] = {"steps": 1000, "warmup": 400, "learning_rate": 0.002, "validate_every": 500}
     if quick:
         training = {"steps": 60, "warmup": 30, "learning_rate": 0.002, "batch_tokens": 512, "validate_every": 60}
-        training["validate_decoded"] = 0
+        training["validate_samples"] = 0
     if not (run / "checkpoints").exists():
         tell(f"training a post-norm model for {training['steps']} updates")
         config = run_config(text, threads=threads, model={"norm_order": "post", "dropout": 0.1}, training=training)

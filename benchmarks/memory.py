@@ -59,7 +59,7 @@ def serve_run(text: Text, times: int, *, threads: int, quick: bool) -> None:
     """Train on `times` times the text."""
     runtime.keep_freed_memory()
     steps = 4 if quick else 200
-    training = {"steps": steps, "validate_every": steps, "validate_decoded": 0}
+    training = {"steps": steps, "validate_every": steps, "validate_samples": 0}
     files = tuple(repeated(Path(file), times, n_lines=2000 if quick else None) for file in text.train)
     larger = Text(text.name, (files[0], files[1]), text.valid, text.test)
     config = run_config(larger, threads=threads, training=training)

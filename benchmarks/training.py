@@ -175,7 +175,7 @@ def serve_multiplication(threads: int) -> None:
 
 
 def network_config(text: Text, *, threads: int) -> TransformerConfig:
-    """The sizes of our network, for the vocabulary that was learnt."""
+    """The sizes of our network, for the vocabulary that was learned."""
     config = run_config(text, threads=threads)
     sizes = Translate.load(config, FOLDER / "vocabulary").sizes()
     return model_config(config.model, origin="benchmark", **sizes)

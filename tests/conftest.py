@@ -22,7 +22,7 @@ TINY: dict[str, Any] = {
     "training.batch_tokens": 96,
     "training.warmup": 10,
     "training.learning_rate": 0.01,
-    "training.validate_decoded": 4,
+    "training.validate_samples": 4,
     "runtime.device": "cpu",
     "runtime.threads": 1,
 }
@@ -59,7 +59,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], tiny: dict[str, Any]) -> Path:
-    """A run that has learnt the corpus a little, with a moving average and an average. To be read, not changed."""
+    """A run that has learned the corpus a little, with a moving average and an average. To be read, not changed."""
     import regard
 
     path = tmp_path_factory.mktemp("runs") / "trained"
@@ -90,7 +90,7 @@ READER: dict[str, Any] = {
     "model.max_positions": 40,
     "model.dropout": 0.0,
     "tokenizer.kind": "words",
-    "data.hold_out": 10,
+    "data.valid_size": 10,
     "training.batch_tokens": 512,
     "training.warmup": 5,
     "training.learning_rate": 0.01,
@@ -162,7 +162,7 @@ def regress_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mask_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that fills blanks in sentences such as: the dog is good today. To be read, not changed."""
     lines = [f"the {noun} is {word} today ." for noun in ("dog", "film", "day", "song") for word in (*GOOD, *BAD)]
-    settings = {**READER, "data.hold_out": 0, "data.max_length": 30, "training.steps": 60}
+    settings = {**READER, "data.valid_size": 0, "data.max_length": 30, "training.steps": 60}
     return trained_on(tmp_path_factory, "mask", "train.txt", "".join(f"{line}\n" for line in lines * 6), settings)
 
 
@@ -181,7 +181,7 @@ def denoise_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "model.dropout": 0.0,
     }
     others = {name: value for name, value in READER.items() if not name.startswith("model.")}
-    settings = {**others, **sizes, "data.hold_out": 0, "data.max_length": 30, "training.steps": 60}
+    settings = {**others, **sizes, "data.valid_size": 0, "data.max_length": 30, "training.steps": 60}
     content = "".join(f"{line}\n" for line in lines * 6)
     return trained_on(tmp_path_factory, "denoise", "train.txt", content, settings)
 
@@ -226,7 +226,7 @@ SEEING: dict[str, Any] = {
     "model.preset": "resnet-20",
     "model.n_blocks": [2, 1],
     "model.width": 8,
-    "data.hold_out": 12,
+    "data.valid_size": 12,
     "training.batch_images": 16,
     "training.warmup": 5,
     "training.learning_rate": 0.02,
@@ -238,7 +238,7 @@ SEEING: dict[str, Any] = {
 
 @pytest.fixture(scope="session")
 def image_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that tells stripes apart; what it learnt from lies beside it in `train`. To be read, not changed."""
+    """A run that tells stripes apart; what it learned from lies beside it in `train`. To be read, not changed."""
     import regard
 
     folder = tmp_path_factory.mktemp("images")
@@ -276,13 +276,13 @@ DESCRIBING: dict[str, Any] = {
     "model.d_ff": 64,
     "model.dropout": 0.0,
     "tokenizer.kind": "words",
-    "data.hold_out": 6,
+    "data.valid_size": 6,
     "training.batch_images": 16,
     "training.warmup": 5,
     "training.learning_rate": 0.01,
     "training.label_smoothing": 0.0,
     "training.steps": 60,
-    "training.validate_decoded": 4,
+    "training.validate_samples": 4,
     "runtime.device": "cpu",
     "runtime.threads": 1,
 }
@@ -290,7 +290,7 @@ DESCRIBING: dict[str, Any] = {
 
 @pytest.fixture(scope="session")
 def caption_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that says what stripes do; what it learnt from lies beside it in `images`. To be read, not changed."""
+    """A run that says what stripes do; what it learned from lies beside it in `images`. To be read, not changed."""
     import regard
 
     folder = tmp_path_factory.mktemp("captions")

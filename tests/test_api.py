@@ -86,7 +86,7 @@ def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> 
     assert loaded.model.output.weight is loaded.model.source_embedding.tokens.weight
     recorded = {record["step"]: record for record in read_metrics(RunFolder(trained)) if record["kind"] == "valid"}
     sources, targets = (Path(file).read_text().splitlines() for file in loaded.config.data.train)
-    choice = HoldOut(loaded.config.data.hold_out)
+    choice = HoldOut(loaded.config.data.valid_size)
     for source in sources:
         choice.add(source)
     held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], choice.limit())]
@@ -210,7 +210,7 @@ def test_files_may_be_paths_and_one_file_needs_no_list(
     table = tmp_path / "pairs.tsv"
     sides = [Path(file).read_text().splitlines() for file in corpus]
     table.write_text("".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)))
-    settings = {**tiny, "training.steps": 2, "training.validate_decoded": 0}
+    settings = {**tiny, "training.steps": 2, "training.validate_samples": 0}
     for number, train in enumerate((table, str(table), [table])):
         run = regard.train("translate", train=train, run=tmp_path / f"run{number}", settings=settings)
         assert isinstance(run, Run)
@@ -252,9 +252,9 @@ def test_what_a_user_need_not_say() -> None:
     assert (ended.training.steps, ended.training.patience) == (0, 0)
     for task in ("classify", "tag", "regress"):
         labelled = with_defaults(RunConfig(task=task)).training
-        assert (labelled.steps, labelled.epochs, labelled.least_steps, labelled.patience) == (0, 10, 500, 0)
+        assert (labelled.steps, labelled.epochs, labelled.min_steps, labelled.patience) == (0, 10, 500, 0)
         asked = with_defaults(RunConfig(task=task, training=TrainingConfig(epochs=3))).training
-        assert (asked.epochs, asked.least_steps) == (3, 0)
+        assert (asked.epochs, asked.min_steps) == (3, 0)
     for task in ("language", "mask", "denoise"):
         written = with_defaults(RunConfig(task=task)).training
         assert (written.steps, written.epochs, written.patience) == (10_000, 0, 10)
@@ -281,7 +281,7 @@ def test_a_language_model_gets_a_schedule_that_fits_its_end(end: dict[str, Any],
 def test_a_run_begins_with_another(trained: Path, corpus: tuple[str, str], tmp_path: Path) -> None:
     events: list[Any] = []
     settings = {"training.init": f"{trained}@best", "training.steps": 1, "training.learning_rate": 0.0}
-    settings |= {"training.batch_tokens": 96, "training.validate_decoded": 0, "runtime.threads": 1}
+    settings |= {"training.batch_tokens": 96, "training.validate_samples": 0, "runtime.threads": 1}
     run = regard.train("translate", train=corpus, run=tmp_path / "run", settings=settings, watch=events.append)
     assert isinstance(run, Run)
     assert same(run.model, regard.load(f"{trained}@best", threads=1).model), "at a rate of 0 it is the other one"
@@ -306,7 +306,7 @@ def test_a_network_of_ones_own_begins_with_another_of_its_kind(
 def test_runs_of_different_vocabularies_cannot_vote(
     run: Run, corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path
 ) -> None:
-    settings = {**tiny, "training.steps": 1, "tokenizer.vocab_size": 300, "training.validate_decoded": 0}
+    settings = {**tiny, "training.steps": 1, "tokenizer.vocab_size": 300, "training.validate_samples": 0}
     other = regard.train("translate", train=corpus, run=tmp_path / "other", settings=settings)
     assert isinstance(other, Run)
     with pytest.raises(UsageError) as caught:
@@ -364,7 +364,7 @@ def test_a_test_set_is_scored_whole_or_not_at_all(run: Run, tmp_path: Path) -> N
     with pytest.raises(DataError) as caught:
         run.evaluate(files)
     assert caught.value.problem == f"{files[0]}:2: empty source."
-    assert caught.value.remedy == "Mend the test set: every line of it counts."
+    assert caught.value.remedy == "Fix the test set: every line of it counts."
 
 
 def test_a_test_set_comes_in_any_format(tmp_path: Path) -> None:

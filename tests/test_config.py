@@ -244,7 +244,7 @@ def test_an_override_of_the_wrong_type() -> None:
     ("key", "value", "expected"),
     [
         ("seed", "-1", "seed is at least 0, not -1."),
-        ("data.hold_out", "-5", "data.hold_out is at least 0, not -5."),
+        ("data.valid_size", "-5", "data.valid_size is at least 0, not -5."),
         ("tokenizer.vocab_size", "-5", "tokenizer.vocab_size is at least 0, not -5."),
         ("training.accumulate", "0", "training.accumulate is at least 1, not 0."),
         ("training.keep", "0", "training.keep is at least 1, not 0."),
@@ -252,7 +252,7 @@ def test_an_override_of_the_wrong_type() -> None:
         ("training.clip", "-1.0", "training.clip is at least 0, not -1.0."),
         ("training.learning_rate", "nan", "training.learning_rate is a finite number, not nan."),
         ("training.minutes", "inf", "training.minutes is a finite number, not inf."),
-        ("training.validate_decoded", "-7", "training.validate_decoded is at least -1, not -7."),
+        ("training.validate_samples", "-7", "training.validate_samples is at least -1, not -7."),
         ("training.ema", "1.0", "training.ema lies from 0 to below 1, not at 1.0."),
         ("training.beta2", "1.0", "training.beta2 lies from 0 to below 1, not at 1.0."),
         ("training.label_smoothing", "-0.1", "training.label_smoothing lies from 0 to below 1, not at -0.1."),

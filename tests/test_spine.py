@@ -30,7 +30,7 @@ COMMON = {
     "training.batch_tokens": 96,
     "training.warmup": 5,
     "training.learning_rate": 0.01,
-    "training.validate_decoded": 2,
+    "training.validate_samples": 2,
     "training.batch_images": 8,
     "augmentation.crop": 1,
     "augmentation.mixup": 0.2,

@@ -67,7 +67,7 @@ def test_progress_is_told(classify_run: Path) -> None:
 def test_a_second_text_is_for_who_reads_it(classify_run: Path, pairs_run: Path, tag_run: Path) -> None:
     run = load(classify_run)
     assert run.predict(TEXTS, seconds=["", "", ""]) == run.predict(TEXTS)
-    with pytest.raises(UsageError, match=r"^The model learnt from single texts, and second ones are given"):
+    with pytest.raises(UsageError, match=r"^The model learned from single texts, and second ones are given"):
         run.predict(["a good dog"], seconds=["a dull song"])
     same, other = load(pairs_run).predict(["a dog", "a dog"], seconds=["a dog", "the sun"])
     assert same != other

@@ -48,7 +48,7 @@ def test_other_data_is_checked_elsewhere(command: Any) -> None:
     ):
         assert command("data", "check", name).error == [
             f"error: {name}: parallel text was expected, and {what}.",
-            f"Other data is checked before it is learnt from: regard train {task} --train {name} --dry-run",
+            f"Other data is checked before it is learned from: regard train {task} --train {name} --dry-run",
         ]
     Path("pairs.csv").write_text("source,target\na dog,ein Hund\n")
     assert command("data", "check", "pairs.csv").code == 0

@@ -20,7 +20,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         **demo.TABLES,
         "model": {**demo.TABLES["model"], **sizes},
         "tokenizer": {"vocab_size": 600},
-        "training": {**demo.TABLES["training"], "steps": 4, "validate_every": 2, "validate_decoded": 4},
+        "training": {**demo.TABLES["training"], "steps": 4, "validate_every": 2, "validate_samples": 4},
         "decoding": {"beam": 1, "max_length": 20},
         "runtime": {"threads": 1},
     }

@@ -142,7 +142,7 @@ def test_an_empty_record_is_left_out_and_told(command: Any, run: str) -> None:
     assert strict.code == 1
     assert strict.error == [
         "error: 1 of 2 lines are bad (at most 1% may be): 1 no text. First: test.jsonl:2 ''.",
-        "Mend the files, or leave the bad lines out with --on-bad keep-going.",
+        "Fix the files, or leave the bad lines out with --on-bad keep-going.",
     ]
     outcome = command("evaluate", run, "--data", "test.jsonl", "--on-bad", "keep-going")
     assert outcome.code == 0

@@ -116,8 +116,8 @@ def test_an_error_for_people_is_two_lines_and_no_traceback(
 ) -> None:
     # Brackets and long lines come through as they are.
     problem = "a[b].en:3: " + "x " * 80 + "[/bold]."
-    assert raising(DataError(problem, "Mend it."), monkeypatch) == 1
-    assert capsys.readouterr().err == f"error: {problem}\nMend it.\n"
+    assert raising(DataError(problem, "Fix it."), monkeypatch) == 1
+    assert capsys.readouterr().err == f"error: {problem}\nFix it.\n"
 
 
 def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

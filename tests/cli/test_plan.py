@@ -179,8 +179,8 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
     found = json.loads(outcome.out)
     measured = found["measured"]
     assert measured["devices"]["source"] == "a guess"
-    assert measured["seconds"] == pytest.approx(found["steps"] * measured["seconds_a_step"])
-    assert measured["utilisation"] == pytest.approx(found["flops_a_step"] / measured["seconds_a_step"] / 1e9)
+    assert measured["seconds"] == pytest.approx(found["steps"] * measured["seconds_per_step"])
+    assert measured["utilisation"] == pytest.approx(found["flops_per_step"] / measured["seconds_per_step"] / 1e9)
 
 
 @pytest.mark.parametrize(

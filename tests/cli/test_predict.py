@@ -70,11 +70,11 @@ def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, pairs_run: Pat
 
 def test_a_second_text_is_for_runs_that_learnt_from_pairs(command: Any, pairs_run: Path, classify_run: Path) -> None:
     lacking = command("predict", pairs_run, "a dog")
-    assert lacking.error[0] == "error: The model learnt from pairs of texts, and there is no second text."
+    assert lacking.error[0] == "error: The model learned from pairs of texts, and there is no second text."
     assert lacking.error[1].startswith("Give one to each: --second TEXT, or a tab")
     left_over = command("predict", classify_run, "a good dog", "--second", "a dull song")
     assert left_over.error == [
-        "error: The model learnt from single texts, and second ones are given.",
+        "error: The model learned from single texts, and second ones are given.",
         "Leave them out.",
     ]
     assert (lacking.code, left_over.code) == (2, 2)
@@ -232,7 +232,7 @@ def test_a_bad_row_is_an_error_with_its_place(command: Any, classify_run: Path) 
         1,
         [
             "error: a.csv:3: 2 columns expected, 1 found ('2').",
-            "Mend that row, or leave it out: what comes in goes out with a prediction.",
+            "Fix that row, or leave it out: what comes in goes out with a prediction.",
         ],
     )
     assert not Path("out.csv").exists()

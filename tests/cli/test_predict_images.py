@@ -229,6 +229,6 @@ def test_one_bad_image_of_several_is_told_and_passed_over(command: Any, image_ru
     outcome = command("predict", image_run, *files, "--output", tmp_path / "out.tsv")
     assert outcome.code == 1
     assert f"{files[1]}: no image of a known kind" in outcome.err
-    assert outcome.error == ["error: 1 image could not be read, as told above.", "Mend it, or leave it out."]
+    assert outcome.error == ["error: 1 image could not be read, as told above.", "Fix it, or leave it out."]
     written = [line.split("\t")[0] for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert written == [files[0], files[2]]

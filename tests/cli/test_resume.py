@@ -58,11 +58,11 @@ def test_a_run_that_ended_by_epochs_goes_on(command: Any, corpus: tuple[str, str
     over = command("resume", "r")
     assert "To go on, move its end: regard resume r --epochs N" in over.err
     before = summarise(RunFolder(Path("r")))
-    moved = command("resume", "r", "--epochs", 2, "--set", "training.validate_decoded=0")
+    moved = command("resume", "r", "--epochs", 2, "--set", "training.validate_samples=0")
     assert moved.code == 0
     summary = summarise(RunFolder(Path("r")))
     assert (before.epoch, summary.epoch) == (1, 2)
-    assert summary.config.training.validate_decoded == 0
+    assert summary.config.training.validate_samples == 0
     steps = command("resume", "r", "--steps", summary.step + 1)
     assert steps.code == 0
     summary = summarise(RunFolder(Path("r")))

@@ -68,7 +68,7 @@ def test_other_training_data_ask_for_another_vocabulary(
         _, vocabulary = settings(file, data, NO_MODEL, None, ())
         assert vocabulary is None
         assert capsys.readouterr().err == (
-            f"note: the training data are others than those of {file}: a new vocabulary is learnt\n"
+            f"note: the training data are others than those of {file}: a new vocabulary is learned\n"
         )
     # A vocabulary that is named is taken for any data.
     _, vocabulary = settings(file, DataOptions(train=("b.en", "b.de")), ModelOptions(vocabulary=str(trained)), None, ())
@@ -99,28 +99,32 @@ def test_a_ready_vocabulary_has_its_size(trained: Path) -> None:
 
 
 def test_a_run_to_begin_with_brings_its_vocabulary_and_its_model(trained: Path) -> None:
-    model = ModelOptions(init=f"{trained}@best", trunk_rate=0.5, layer_decay=0.9)
+    model = ModelOptions(init=f"{trained}@best", init_lr_scale=0.5, layer_decay=0.9)
     config, vocabulary = settings("translate", NO_DATA, model, None, ("model.dropout=0.25",))
     begun = read(trained / "config.toml")
     assert vocabulary == trained / "vocabulary"
     assert config.tokenizer == begun.tokenizer
     assert (config.model.fields["d_model"], config.model.fields["dropout"]) == (32, 0.25)
     assert config.training.init == f"{trained}@best"
-    assert (config.training.trunk_rate, config.training.layer_decay, config.training.freeze_trunk) == (0.5, 0.9, False)
-    assert config.training.learning_rate != begun.training.learning_rate, "how it learnt is not taken over"
+    assert (config.training.init_lr_scale, config.training.layer_decay, config.training.freeze_init) == (
+        0.5,
+        0.9,
+        False,
+    )
+    assert config.training.learning_rate != begun.training.learning_rate, "how it learned is not taken over"
     by_key, again = settings("translate", NO_DATA, NO_MODEL, None, (f"training.init={trained}",))
     assert (by_key.tokenizer, by_key.model.fields["d_model"], again) == (begun.tokenizer, 32, vocabulary)
 
 
 def test_a_run_file_may_name_the_run_to_begin_with(file: str, trained: Path) -> None:
     begun = Path(file).with_name("begun.toml")
-    begun.write_text(Path(file).read_text() + f'init = "{trained}"\nfreeze_trunk = true\n')
+    begun.write_text(Path(file).read_text() + f'init = "{trained}"\nfreeze_init = true\n')
     config, vocabulary = settings(str(begun), NO_DATA, NO_MODEL, None, ())
     assert vocabulary == trained / "vocabulary"
-    assert config.training.freeze_trunk
+    assert config.training.freeze_init
     assert config.model == ModelTable(preset="transformer-tiny", fields={"dropout": 0.25}), "it names a model"
-    thawed, _ = settings(str(begun), NO_DATA, ModelOptions(freeze_trunk=False), None, ())
-    assert not thawed.training.freeze_trunk
+    thawed, _ = settings(str(begun), NO_DATA, ModelOptions(freeze_init=False), None, ())
+    assert not thawed.training.freeze_init
 
 
 def test_a_run_to_begin_with_replaces_the_vocabulary_of_the_file(file: str, trained: Path) -> None:
@@ -163,7 +167,7 @@ def test_a_run_that_began_with_another_is_repeated_with_its_own_vocabulary(
     config = folder / "config.toml"
     config.write_text(config.read_text().replace('init = ""', f'init = "{trained}"'))
     assert settings(str(config), NO_DATA, NO_MODEL, None, ())[1] == folder / "vocabulary"
-    # On other data it begins with the same run, and so with that one's vocabulary: none is learnt.
+    # On other data it begins with the same run, and so with that one's vocabulary: none is learned.
     _, vocabulary = settings(str(config), DataOptions(train=("b.en", "b.de")), NO_MODEL, None, ())
     assert vocabulary == trained / "vocabulary"
     assert capsys.readouterr().err == ""

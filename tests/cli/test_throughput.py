@@ -33,7 +33,7 @@ def pace(*, total_steps: int, minutes: float) -> Pace:
         facts=(),
         n_parameters=1,
         total_steps=total_steps,
-        seconds_a_step=0.1,
+        seconds_per_step=0.1,
         checkpoint_bytes=1,
         step=10,
         seconds=60.0,

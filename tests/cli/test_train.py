@@ -190,7 +190,7 @@ def test_help_says_when_a_run_ends_by_itself(command: Any) -> None:
     for task in ("classify", "tag", "regress", "image", "caption"):
         by_epochs = with_defaults(RunConfig(task=task)).training
         assert (by_epochs.steps, by_epochs.patience) == (0, 0)
-        ends = f"after {by_epochs.epochs} epochs, and {by_epochs.least_steps} steps at least."
+        ends = f"after {by_epochs.epochs} epochs, and {by_epochs.min_steps} steps at least."
         assert f"one of classify, tag, regress, image or caption {ends}" in shown
 
 
@@ -209,7 +209,7 @@ def test_help_speaks_of_text_too(command: Any) -> None:
 def test_help_of_what_another_run_gives(command: Any) -> None:
     shown = " ".join(command("train", "--help").out.replace("│", " ").split())
     assert "--init" in shown and "a run whose vocabulary and weights the new one begins with" in shown
-    for option in ("--freeze-trunk", "--trunk-rate", "--layer-decay", "--text", "--second", "--label", "--split"):
+    for option in ("--freeze-init", "--init-lr-scale", "--layer-decay", "--text", "--second", "--label", "--split"):
         assert f" {option} " in shown
     assert "--class-weights" in shown
 
@@ -217,7 +217,7 @@ def test_help_of_what_another_run_gives(command: Any) -> None:
 def test_a_run_begins_with_another_and_says_what_it_took(
     command: Any, trained: Path, corpus: tuple[str, str], tmp_path: Path
 ) -> None:
-    flags = ("--train", *corpus, "--steps", 2, "--batch-tokens", 96, "--trunk-rate", 0.5, "--run", "runs/second")
+    flags = ("--train", *corpus, "--steps", 2, "--batch-tokens", 96, "--init-lr-scale", 0.5, "--run", "runs/second")
     outcome = command("train", "translate", "--init", f"{trained}@best", *flags)
     assert outcome.code == 0
     lines = outcome.err.splitlines()
@@ -255,7 +255,7 @@ def test_two_families_have_nothing_in_common(command: Any, language_run: str, co
 
 
 def test_seeds_begin_with_the_same_run(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
-    flags = ("--train", *corpus, "--steps", 2, "--set", "training.validate_decoded=0", "--run", "runs/s", "--json")
+    flags = ("--train", *corpus, "--steps", 2, "--set", "training.validate_samples=0", "--run", "runs/s", "--json")
     first = command("train", "translate", "--init", trained, *flags, "--seeds", "1,2")
     assert first.code == 0
     repeated = command("train", "translate", "--init", trained, *flags, "--seeds", "1,2,3")
@@ -361,16 +361,16 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
             "Correct --steps and run the command again.",
         ),
         (
-            ("translate", "--train", "FILES", "--freeze-trunk"),
+            ("translate", "--train", "FILES", "--freeze-init"),
             2,
-            "training.freeze_trunk is about weights of another run, and nothing was taken from any.",
-            "Name the run to begin with: --init RUN. Or leave training.freeze_trunk out.",
+            "training.freeze_init is about weights of another run, and nothing was taken from any.",
+            "Name the run to begin with: --init RUN. Or leave training.freeze_init out.",
         ),
         (
-            ("translate", "--train", "FILES", "--trunk-rate", "-1"),
+            ("translate", "--train", "FILES", "--init-lr-scale", "-1"),
             2,
-            "--trunk-rate is at least 0, not -1.0.",
-            "Correct --trunk-rate and run the command again.",
+            "--init-lr-scale is at least 0, not -1.0.",
+            "Correct --init-lr-scale and run the command again.",
         ),
         (
             ("translate", "--train", "FILES", "--init", "nowhere"),

@@ -18,7 +18,7 @@ def report(total_steps: int, training: TrainingConfig) -> Report:
         facts=(),
         n_parameters=10,
         total_steps=total_steps,
-        seconds_a_step=0.25,
+        seconds_per_step=0.25,
         checkpoint_bytes=100,
         step=0,
         seconds=0.0,

@@ -28,7 +28,7 @@ REPORT = Report(
     facts=(("training", "90 pairs"),),
     n_parameters=1234,
     total_steps=400,
-    seconds_a_step=0.5,
+    seconds_per_step=0.5,
     checkpoint_bytes=5_000_000,
     step=100,
     seconds=50.0,
@@ -129,7 +129,7 @@ def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_epochs_that_waited_for_steps_are_moved_by_epochs() -> None:
-    reason = reason_to_end(TrainingConfig(epochs=10, least_steps=500), step=500, epoch=50, seconds=0, worse=0)
+    reason = reason_to_end(TrainingConfig(epochs=10, min_steps=500), step=500, epoch=50, seconds=0, worse=0)
     assert (reason, option_of_end(reason)) == ("10 epochs and 500 steps are done", "--epochs")
 
 

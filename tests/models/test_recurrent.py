@@ -372,7 +372,7 @@ TINY: dict[str, Any] = {
     "training.learning_rate": 0.02,
     "training.steps": 20,
     "training.validate_every": 20,
-    "training.validate_decoded": 4,
+    "training.validate_samples": 4,
     "runtime.device": "cpu",
     "runtime.threads": 1,
 }

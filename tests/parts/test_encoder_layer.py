@@ -50,10 +50,10 @@ def test_the_first_states_alone_are_those_of_all(residual: type[nn.Module]) -> N
     found, expected = layer(x, mask, n_states=2), layer(x, mask)[:, :2]
     assert found.shape == (2, 2, WIDTH)
     torch.testing.assert_close(found, expected)
-    learnt = [x, *layer.parameters()]
+    learned = [x, *layer.parameters()]
     direction = torch.randn_like(found)
     for own, wanted in zip(
-        *(torch.autograd.grad(states, learnt, direction) for states in (found, expected)), strict=True
+        *(torch.autograd.grad(states, learned, direction) for states in (found, expected)), strict=True
     ):
         torch.testing.assert_close(own, wanted)
 

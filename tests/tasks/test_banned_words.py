@@ -33,8 +33,8 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def brought_along(path: Path) -> Tokenizer:
     """The tokens of `bpe` as tiktoken has them: no space in front of the text."""
-    learnt, symbols = learn(CORPUS, kind="bpe", vocab_size=330), byte_symbols()
-    tokens = [bytes(symbols[symbol] for symbol in token) for token in list(learnt.vocabulary)[4:]]
+    learned, symbols = learn(CORPUS, kind="bpe", vocab_size=330), byte_symbols()
+    tokens = [bytes(symbols[symbol] for symbol in token) for token in list(learned.vocabulary)[4:]]
     path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens)))
     known = KnownVocabulary(name="tiny", n_ranks=len(tokens), pattern=KNOWN[-1].pattern)
     return read_tiktoken(path, known=[known])

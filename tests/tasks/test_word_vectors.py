@@ -1,4 +1,4 @@
-"""Word vectors that others have learnt, in the embedding of a model of any task."""
+"""Word vectors that others have learned, in the embedding of a model of any task."""
 
 from pathlib import Path
 

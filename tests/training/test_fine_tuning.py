@@ -114,7 +114,7 @@ def test_recurrent_layers_and_bare_networks() -> None:
 def test_the_rate_falls_from_the_top_downwards() -> None:
     model = build("gpt-nano", vocab=9, n_layers=2, d_model=8, n_heads=2)
     taken = [name for name, _ in model.named_parameters() if not name.startswith("decoder_norm")]
-    training = TrainingConfig(init="runs/x", trunk_rate=0.5, layer_decay=0.8)
+    training = TrainingConfig(init="runs/x", init_lr_scale=0.5, layer_decay=0.8)
     factors = treat_apart(model, taken, training)
     assert set(factors) == set(taken), "what is new has no factor"
     assert factors["decoder.1.feed_forward.up.bias"] == 0.5
@@ -122,7 +122,7 @@ def test_the_rate_falls_from_the_top_downwards() -> None:
     assert factors["embedding.tokens.weight"] == pytest.approx(0.5 * 0.8**2)
     assert all(parameter.requires_grad for parameter in model.parameters())
     assert facts(model, factors, training) == (("trunk", "learning rate × 0.5 at the top to 0.32 at the bottom"),)
-    slow = TrainingConfig(init="runs/x", trunk_rate=0.1)
+    slow = TrainingConfig(init="runs/x", init_lr_scale=0.1)
     assert facts(model, treat_apart(model, taken, slow), slow) == (("trunk", "learning rate × 0.1"),)
     plain = TrainingConfig(init="runs/x")
     assert facts(model, treat_apart(model, taken, plain), plain) == ()
@@ -131,7 +131,7 @@ def test_the_rate_falls_from_the_top_downwards() -> None:
 
 def test_a_frozen_trunk_needs_no_gradient() -> None:
     model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
-    training = TrainingConfig(init="runs/x", freeze_trunk=True)
+    training = TrainingConfig(init="runs/x", freeze_init=True)
     factors = treat_apart(model, ["0.weight", "0.bias"], training)
     assert [parameter.requires_grad for parameter in model.parameters()] == [False, False, True, True]
     assert facts(model, factors, training) == (("trunk", "frozen: 15 parameters stay as they are"),)
@@ -140,7 +140,7 @@ def test_a_frozen_trunk_needs_no_gradient() -> None:
 
 
 @pytest.mark.parametrize(
-    "training", [TrainingConfig(init="x", freeze_trunk=True), TrainingConfig(init="x", trunk_rate=0.0)]
+    "training", [TrainingConfig(init="x", freeze_init=True), TrainingConfig(init="x", init_lr_scale=0.0)]
 )
 def test_something_must_be_left_to_learn(training: TrainingConfig) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -148,10 +148,10 @@ def test_something_must_be_left_to_learn(training: TrainingConfig) -> None:
     assert caught.value.problem == (
         "Every weight of the model was taken from the other run and is kept as it is: nothing is left to learn."
     )
-    assert caught.value.remedy == "Leave training.freeze_trunk out, or give training.trunk_rate a number above 0."
+    assert caught.value.remedy == "Leave training.freeze_init out, or give training.init_lr_scale a number above 0."
 
 
-@pytest.mark.parametrize("setting", [{"freeze_trunk": True}, {"trunk_rate": 0.5}, {"layer_decay": 0.9}])
+@pytest.mark.parametrize("setting", [{"freeze_init": True}, {"init_lr_scale": 0.5}, {"layer_decay": 0.9}])
 def test_without_another_run_there_is_no_trunk(setting: dict[str, Any]) -> None:
     [name] = setting
     with pytest.raises(ConfigError) as caught:
@@ -161,12 +161,12 @@ def test_without_another_run_there_is_no_trunk(setting: dict[str, Any]) -> None:
     check_trunk(TrainingConfig(init="runs/x", **setting))
 
 
-@pytest.mark.parametrize("name", ["trunk_rate", "layer_decay"])
+@pytest.mark.parametrize("name", ["init_lr_scale", "layer_decay"])
 def test_what_is_frozen_has_no_rate(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_trunk(TrainingConfig(init="runs/x", freeze_trunk=True, **{name: 0.5}))
+        check_trunk(TrainingConfig(init="runs/x", freeze_init=True, **{name: 0.5}))
     assert caught.value.problem == (
-        f"training.freeze_trunk keeps the taken weights as they are, and training.{name} lets them learn."
+        f"training.freeze_init keeps the taken weights as they are, and training.{name} lets them learn."
     )
     assert caught.value.remedy == "Give one of the two."
 

@@ -223,7 +223,7 @@ def test_what_was_read_ahead_is_read_again_by_who_goes_on(n_made: int) -> None:
     expected = make(whole, 14)
     place = Place()
     begun = make(rest, n_made, place)
-    assert (place.step, place.epoch * 6 + place.batches) == (n_made, n_made), "the place counts what was learnt"
+    assert (place.step, place.epoch * 6 + place.batches) == (n_made, n_made), "the place counts what was learned"
     assert facts(begun + make(rest, 14 - n_made, replace(place))) == facts(expected)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(whole), weights(rest), strict=True))
 

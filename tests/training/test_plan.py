@@ -85,7 +85,7 @@ def test_every_model_can_be_planned_for_each_of_its_tasks(preset: str, task: str
     found = planned(preset, task=task, **batch)
     assert found.task == task
     assert found.parameters == sum(found.parts.values())
-    assert found.flops_a_step > 0
+    assert found.flops_per_step > 0
     assert found.memory.activations > 0
 
 
@@ -105,14 +105,14 @@ def test_good_defaults() -> None:
 
 def test_time_is_flops_by_devices_peak_and_utilisation() -> None:
     found = planned(steps=7, utilisation=0.5, tokens=64, length=8)
-    assert found.flops == 7 * found.flops_a_step
+    assert found.flops == 7 * found.flops_per_step
     assert found.seconds == pytest.approx(found.flops / (8 * 9.5 * TERA * 0.5))
-    assert found.seconds_a_step == pytest.approx(found.seconds / 7)
+    assert found.seconds_per_step == pytest.approx(found.seconds / 7)
 
 
 def test_more_tokens_cost_in_proportion() -> None:
     one, ten = (planned("gpt-nano", tokens=count) for count in (640, 6400))
-    assert ten.flops_a_step == 10 * one.flops_a_step
+    assert ten.flops_per_step == 10 * one.flops_per_step
 
 
 def test_a_longer_target_costs_more_than_a_longer_source() -> None:
@@ -120,7 +120,7 @@ def test_a_longer_target_costs_more_than_a_longer_source() -> None:
     source, target = (planned(tokens=tokens, **sides) for tokens in ((800, 400), (400, 800)))
     assert source.load.target_length == 10
     assert target.load.target_length == 40
-    assert source.flops_a_step < target.flops_a_step  # the output layer
+    assert source.flops_per_step < target.flops_per_step  # the output layer
 
 
 def test_fields_of_a_model_can_be_changed() -> None:
@@ -149,7 +149,7 @@ def test_a_step_is_so_many_images() -> None:
     assert found.load == ImageLoad(n_images=10, size=24)
     assert (found.tokens, found.vocab_size) == ((), 0)
     assert found.config.n_outputs == 1000  # type: ignore[union-attr]
-    assert planned("resnet-20", images=100, image_size=24).flops_a_step == 10 * found.flops_a_step
+    assert planned("resnet-20", images=100, image_size=24).flops_per_step == 10 * found.flops_per_step
 
 
 @pytest.mark.parametrize(

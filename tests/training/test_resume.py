@@ -44,7 +44,7 @@ SETTINGS = {
     "training.learning_rate": 0.04,
     "training.warmup": 1,
     "training.validate_every": 4,
-    "training.validate_decoded": 2,
+    "training.validate_samples": 2,
     "training.save_every_steps": 5,
     "training.save_every_minutes": 0.0,
     "training.patience": 4,
@@ -407,7 +407,7 @@ def test_a_residual_network_is_resumed_to_the_same_bytes(
 ) -> None:
     tables = {
         "task": "image",
-        "data": {"train": [draw_stripes(tmp_path / "images")], "hold_out": 12},
+        "data": {"train": [draw_stripes(tmp_path / "images")], "valid_size": 12},
         "model": {"preset": "resnet-20", "n_blocks": [2, 1], "width": 4},
         "augmentation": {"crop": 1, "mirror": True},
         "training": {

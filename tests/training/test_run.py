@@ -82,7 +82,7 @@ def test_the_report_before_the_first_step(finished: tuple[Path, list[Event]]) ->
     assert report.run == path
     assert report.step == 0
     assert report.total_steps == 6
-    assert report.seconds_a_step > 0
+    assert report.seconds_per_step > 0
     model = Transformer(model_config(configuration.read(path / "config.toml").model, origin="test"))
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     assert report.n_parameters == n_parameters
@@ -283,7 +283,7 @@ def test_changed_images_are_refused_on_resume(change: str, drive: Drive, tmp_pat
     draw_stripes(images)
     tables = {
         "task": "image",
-        "data": {"train": [str(images)], "hold_out": 4},
+        "data": {"train": [str(images)], "valid_size": 4},
         "model": {"preset": "resnet-20", "n_blocks": [1, 1], "width": 4},
         "training": {"steps": 8, "batch_images": 8, "schedule": "constant", "warmup": 1, "validate_every": 4},
         "runtime": {"device": "cpu", "threads": 1},
@@ -505,7 +505,7 @@ def test_the_best_is_chosen_by_the_score_that_is_asked_for(
     [
         ({"training.best_by": "blue"}, "cannot be 'blue': the task translate has no such score", "Did you mean bleu?"),
         ({"training.best_by": "accuracy"}, "the task translate has no such score", "bleu, chrf, loss, perplexity"),
-        ({"training.best_by": "bleu", "training.validate_decoded": 0}, "needs decoded sentences", "validate_decoded"),
+        ({"training.best_by": "bleu", "training.validate_samples": 0}, "needs decoded sentences", "validate_samples"),
     ],
 )
 def test_a_score_that_no_validation_has_chooses_nothing(
@@ -518,7 +518,7 @@ def test_a_score_that_no_validation_has_chooses_nothing(
 
 
 def test_epochs_wait_for_the_least_steps(make_config: MakeConfig, drive: Drive, tmp_path: Path) -> None:
-    settings = {"training.steps": 0, "training.epochs": 1, "training.least_steps": 30}
+    settings = {"training.steps": 0, "training.epochs": 1, "training.min_steps": 30}
     events = drive(train(make_config(settings), tmp_path / "run"))
     assert len({event.update.epoch for event in of(Updated, events)}) > 1
     assert (events[0].total_steps, events[-1].step, events[-1].reason) == (30, 30, "1 epochs and 30 steps are done")

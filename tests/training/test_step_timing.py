@@ -40,20 +40,20 @@ class Planned:
     """As much of a plan as is asked of."""
 
     steps = 3
-    flops_a_step = 180
+    flops_per_step = 180
 
 
 def test_a_larger_batch_lies_on_the_line_through_two_smaller_ones() -> None:
     found, whole = measured(), Planned()
-    assert found.seconds_a_step(whole) == 5 + 80 * 4 / 80 + 2  # type: ignore[arg-type]
+    assert found.seconds_per_step(whole) == 5 + 80 * 4 / 80 + 2  # type: ignore[arg-type]
     assert found.seconds(whole) == 3 * 11  # type: ignore[arg-type]
-    assert found.flops_a_second(whole) == 180 / 11  # type: ignore[arg-type]
+    assert found.flops_per_second(whole) == 180 / 11  # type: ignore[arg-type]
     assert found.utilisation(whole) == 180 / 11 / 100  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("others", [{"tiny_seconds": 6.0}, {"tiny_flops": 100.0}])
 def test_where_there_is_no_line_a_larger_batch_costs_in_proportion(others: dict[str, float]) -> None:
-    assert measured(**others).seconds_a_step(Planned()) == 5 * 1.8 + 2  # type: ignore[arg-type]
+    assert measured(**others).seconds_per_step(Planned()) == 5 * 1.8 + 2  # type: ignore[arg-type]
 
 
 def test_a_real_step_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,10 +61,10 @@ def test_a_real_step_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = planned()
     found = measure(whole)
     assert found.load == Load(n_sequences=20, length=12, target_length=12)  # never more than was planned
-    assert found.flops == whole.flops_a_step
+    assert found.flops == whole.flops_per_step
     assert found.devices.name == "this"
     assert min(found.gradient_seconds, found.tiny_seconds, found.update_seconds) > 0
-    assert found.seconds_a_step(whole) == pytest.approx(found.gradient_seconds + found.update_seconds)
+    assert found.seconds_per_step(whole) == pytest.approx(found.gradient_seconds + found.update_seconds)
 
 
 @pytest.mark.parametrize(("share", "load"), [(3.5, (3, 12, 24)), (0.6, (1, 6, 12)), (0.0, (1, 1, 3))])
@@ -74,7 +74,7 @@ def test_a_batch_is_cut_to_what_there_is_time_for(
     whole = planned(tokens=(240, 480))  # 20 pairs
     peak = find_devices("this").peak
     monkeypatch.setattr(step_timing, "this_machine", lambda: find_devices("Abacus", peak=peak))
-    monkeypatch.setattr(step_timing, "BATCH_SECONDS", share * whole.flops_a_step / 20 / peak / 0.35)
+    monkeypatch.setattr(step_timing, "BATCH_SECONDS", share * whole.flops_per_step / 20 / peak / 0.35)
     n_sequences, length, target_length = load
     assert measure(whole).load == Load(n_sequences=n_sequences, length=length, target_length=target_length)
 
@@ -98,8 +98,8 @@ def test_a_real_step_on_images_is_timed(preset: str, load: ImageLoad, monkeypatc
     whole = of_images(preset, image_size=16)
     found = measure(whole)
     assert found.load == load  # never more than was planned
-    assert found.flops == whole.flops_a_step
-    assert found.tiny_flops == pytest.approx(whole.flops_a_step / 6)
+    assert found.flops == whole.flops_per_step
+    assert found.tiny_flops == pytest.approx(whole.flops_per_step / 6)
     assert min(found.gradient_seconds, found.tiny_seconds, found.update_seconds) > 0
 
 

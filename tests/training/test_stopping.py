@@ -15,7 +15,7 @@ def test_before_every_end_it_goes_on() -> None:
 
 
 def test_an_end_by_epochs_waits_for_some_steps() -> None:
-    ends = TrainingConfig(epochs=5, least_steps=500)
+    ends = TrainingConfig(epochs=5, min_steps=500)
     assert reason_to_end(ends, step=499, epoch=50, seconds=0, worse=0) == ""
     assert reason_to_end(ends, step=500, epoch=50, seconds=0, worse=0) == "5 epochs and 500 steps are done"
     assert reason_to_end(ends, step=800, epoch=5, seconds=0, worse=0) == "5 epochs are done"

@@ -137,7 +137,7 @@ def test_all_weights_of_the_same_model_are_taken(first: Path, begin: MakeConfig,
             "encoder_norm.… (2 tensors), decoder.0…decoder.1 (52 tensors), decoder_norm.… (2 tensors)",
         ),
     ]
-    # Nothing was learnt at a rate of 0: these are the weights that the first run is used with, its moving average.
+    # Nothing was learned at a rate of 0: these are the weights that the first run is used with, its moving average.
     expected = weights_of(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     found = weights(tmp_path / "run", 1)
     assert found.keys() == expected.keys()
@@ -194,7 +194,7 @@ def test_another_vocabulary_of_the_same_size_brings_other_tokens(
     assert told[2:] == [
         ("new", "source_embedding.tokens.weight"),
         ("dropped", "source_embedding.tokens.weight"),
-        ("note", f"the vocabulary is another than that of {first}: what is learnt of tokens begins anew"),
+        ("note", f"the vocabulary is another than that of {first}: what is learned of tokens begins anew"),
     ]
 
 
@@ -354,8 +354,8 @@ def test_a_damaged_checkpoint_is_passed_over_and_told(gpt: Path, corpus: tuple[s
 
 APART: list[dict[str, Any]] = [
     {},
-    {"training.freeze_trunk": True, "model.n_encoder_layers": 2},
-    {"training.trunk_rate": 0.5, "training.layer_decay": 0.7, "model.n_encoder_layers": 2},
+    {"training.freeze_init": True, "model.n_encoder_layers": 2},
+    {"training.init_lr_scale": 0.5, "training.layer_decay": 0.7, "model.n_encoder_layers": 2},
 ]
 
 
@@ -388,7 +388,7 @@ def test_stopped_and_resumed_to_the_same_bytes(
 def test_a_frozen_trunk_stays_as_it_is_and_the_rest_learns(
     first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path
 ) -> None:
-    config = begin({"training.freeze_trunk": True, "training.weight_decay": 0.1, "model.n_encoder_layers": 2})
+    config = begin({"training.freeze_init": True, "training.weight_decay": 0.1, "model.n_encoder_layers": 2})
     events = drive(train(config, tmp_path / "run", vocabulary=first / "vocabulary"))
     n_frozen = sum(tensor.numel() for name, tensor in weights(first, 4).items() if name not in TIED)
     assert facts(events)[-1] == ("trunk", f"frozen: {n_frozen:,} parameters stay as they are")
@@ -465,9 +465,9 @@ def test_a_run_that_has_begun_keeps_its_beginning(first: Path, begin: MakeConfig
 
 
 def test_a_frozen_trunk_may_be_thawed_later(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
-    config = begin({"training.freeze_trunk": True, "training.steps": 2, "model.n_encoder_layers": 2})
+    config = begin({"training.freeze_init": True, "training.steps": 2, "model.n_encoder_layers": 2})
     drive(train(config, tmp_path / "run", vocabulary=first / "vocabulary"))
-    settings = {"training.freeze_trunk": False, "training.trunk_rate": 0.1, "training.steps": 4}
+    settings = {"training.freeze_init": False, "training.init_lr_scale": 0.1, "training.steps": 4}
     events = drive(resume(tmp_path / "run", settings=settings))
     assert facts(events)[-1] == ("trunk", "learning rate × 0.1")
     two, four = (weights(tmp_path / "run", step) for step in (2, 4))
@@ -485,4 +485,4 @@ def test_the_other_run_is_found_from_any_folder(
 
 def test_a_trunk_needs_another_run(make_config: MakeConfig, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nothing was taken from any"):
-        next(train(make_config({"training.freeze_trunk": True}), tmp_path / "run"))
+        next(train(make_config({"training.freeze_init": True}), tmp_path / "run"))

@@ -166,6 +166,6 @@ def read_test_set(files: Sequence[str], *, source: str = "", target: str = "") -
     pairs = []
     for pair in read_pairs(files, source=source, target=target):
         if not isinstance(pair, Pair):
-            raise DataError(f"{pair.file}:{pair.line}: {pair.reason}.", "Mend the test set: every line of it counts.")
+            raise DataError(f"{pair.file}:{pair.line}: {pair.reason}.", "Fix the test set: every line of it counts.")
         pairs.append(pair)
     return pairs

@@ -50,7 +50,7 @@ class Run:
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the model has learnt; tied ones count once."""
+        """How many numbers the model has learned; tied ones count once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def translate(
@@ -100,7 +100,7 @@ class Run:
 
         Of images a `Classified` or, of a captioner, a `Described`.
 
-        inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learnt from vectors; of images
+        inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learned from vectors; of images
             their files, or arrays (H, W, C)
         seconds: the second text of each, where a run was trained on pairs; empty where there is none
         top: how many guesses for each blank, of a run of the task mask

@@ -111,7 +111,7 @@ def with_end(config: RunConfig) -> RunConfig:
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
         if config.task in BY_EPOCHS:
-            end = dataclasses.replace(end, epochs=10, least_steps=end.least_steps or LEAST_STEPS)
+            end = dataclasses.replace(end, epochs=10, min_steps=end.min_steps or LEAST_STEPS)
         else:
             end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
     if end.schedule == "auto":

@@ -30,7 +30,7 @@ def check(
 ) -> None:
     """Report of parallel text: counts, lengths, bad lines, duplicates, and how much of a test set stands in it.
 
-    Data of other tasks is checked before it is learnt from, and told by regard train TASK --train FILES --dry-run.
+    Data of other tasks is checked before it is learned from, and told by regard train TASK --train FILES --dry-run.
     """
     from regard.data.pairs import check
 
@@ -57,7 +57,7 @@ def refuse_others(files: Sequence[str], *, source: str, target: str) -> None:
     from regard.data.formats.rows import Row
 
     def refused(file: str, what: str, task: str) -> UsageError:
-        remedy = f"Other data is checked before it is learnt from: regard train {task} --train {file} --dry-run"
+        remedy = f"Other data is checked before it is learned from: regard train {task} --train {file} --dry-run"
         return UsageError(f"{file}: parallel text was expected, and {what}.", remedy)
 
     for file in files:

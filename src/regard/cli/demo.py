@@ -31,7 +31,7 @@ TABLES: dict[str, Any] = {
         "label_smoothing": 0.05,
         "ema": 0.99,
         "validate_every": 220,
-        "validate_decoded": 100,
+        "validate_samples": 100,
         "keep": 2,
     },
 }

@@ -188,9 +188,12 @@ def rows(plan: "Plan") -> list[tuple[str, str]]:
         ("model", f"{plan.model} for {plan.task}, {sizes(plan)}"),
         ("parameters", f"{plan.parameters:,}: {parts}"),
         ("a step", reading(plan)),
-        ("arithmetic", f"{power(plan.flops_a_step)} FLOPs a step, {power(plan.flops)} in {plan.steps:,} steps"),
+        ("arithmetic", f"{power(plan.flops_per_step)} FLOPs a step, {power(plan.flops)} in {plan.steps:,} steps"),
         ("devices", f"{devices.label}, {flops(devices.peak)}{each} in {devices.precision} ({devices.source})"),
-        ("time", f"{span(plan.seconds)}, {seconds(plan.seconds_a_step)} a step, at {plan.utilisation:.0%} of the peak"),
+        (
+            "time",
+            f"{span(plan.seconds)}, {seconds(plan.seconds_per_step)} a step, at {plan.utilisation:.0%} of the peak",
+        ),
     ]
 
 
@@ -258,8 +261,8 @@ def measured_rows(plan: "Plan", measured: "Measurement") -> list[tuple[str, str]
             "measured",
             f"here, the gradients of {batch(measured.load)} took {took}, an update {seconds(measured.update_seconds)}",
         ),
-        ("time here", f"{span(measured.seconds(plan))}, by these {seconds(measured.seconds_a_step(plan))} a step"),
-        ("reached", f"{flops(measured.flops_a_second(plan))}, {reached} ({devices.source})"),
+        ("time here", f"{span(measured.seconds(plan))}, by these {seconds(measured.seconds_per_step(plan))} a step"),
+        ("reached", f"{flops(measured.flops_per_second(plan))}, {reached} ({devices.source})"),
     ]
 
 
@@ -276,11 +279,11 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
         **load_as_json(plan.load),
         "steps": plan.steps,
         "memory": {**dataclasses.asdict(plan.memory), "total": plan.memory.total},
-        "flops_a_step": plan.flops_a_step,
+        "flops_per_step": plan.flops_per_step,
         "flops": plan.flops,
         "devices": dataclasses.asdict(plan.devices),
         "utilisation": plan.utilisation,
-        "seconds_a_step": plan.seconds_a_step,
+        "seconds_per_step": plan.seconds_per_step,
         "seconds": plan.seconds,
     }
     if paper:
@@ -298,9 +301,9 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
             "tiny_flops": measured.tiny_flops,
             "tiny_seconds": measured.tiny_seconds,
             "update_seconds": measured.update_seconds,
-            "flops_a_second": measured.flops_a_second(plan),
+            "flops_per_second": measured.flops_per_second(plan),
             "utilisation": measured.utilisation(plan),
-            "seconds_a_step": measured.seconds_a_step(plan),
+            "seconds_per_step": measured.seconds_per_step(plan),
             "seconds": measured.seconds(plan),
         }
     return facts

@@ -127,7 +127,7 @@ def in_chunks(rows: Iterable[Row | Bad]) -> Iterator[list[Row]]:
                 excerpt = f" ('{row.excerpt}')" if row.excerpt else ""
                 raise DataError(
                     f"{row.file}:{row.line}: {row.reason}{excerpt}.",
-                    "Mend that row, or leave it out: what comes in goes out with a prediction.",
+                    "Fix that row, or leave it out: what comes in goes out with a prediction.",
                 )
         yield [row for row in chunk if not isinstance(row, Bad)]
 

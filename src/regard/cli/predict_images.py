@@ -92,9 +92,7 @@ def refuse_unread(files: Sequence[str]) -> None:
     """End with an error where some images could not be read, all others being answered."""
     if files:
         noun, them = ("image", "it") if len(files) == 1 else ("images", "them")
-        raise DataError(
-            f"{len(files):,} {noun} could not be read, as told above.", f"Mend {them}, or leave {them} out."
-        )
+        raise DataError(f"{len(files):,} {noun} could not be read, as told above.", f"Fix {them}, or leave {them} out.")
 
 
 def refuse_overwriting(images: Sequence[str], written: Mapping[str, str]) -> None:

@@ -30,7 +30,7 @@ def settings(
         # The fields of another model go with it: the config.toml of a run has them all.
         config = dataclasses.replace(config, model=ModelTable(preset=model.model))
     how = dataclasses.asdict(learning or LearningOptions())
-    trunk = {"freeze_trunk": model.freeze_trunk, "trunk_rate": model.trunk_rate, "layer_decay": model.layer_decay}
+    trunk = {"freeze_init": model.freeze_init, "init_lr_scale": model.init_lr_scale, "layer_decay": model.layer_decay}
     config = changed(
         config,
         seed=how.pop("seed"),
@@ -42,9 +42,9 @@ def settings(
         config = override(config, assignments(sets))
     if vocabulary and not (model.vocabulary or model.init) and not reads_the_same(config, begun):
         if not config.training.init:
-            note(f"the training data are others than those of {what}: a new vocabulary is learnt")
+            note(f"the training data are others than those of {what}: a new vocabulary is learned")
         vocabulary = None
-    # A vocabulary that was learnt with other settings is not what was asked for.
+    # A vocabulary that was learned with other settings is not what was asked for.
     ready = vocabulary if config.tokenizer == begun.tokenizer else None
     return init_from.with_vocabulary(with_defaults(config), ready)
 

@@ -65,8 +65,8 @@ class ModelOptions:
         str, Parameter(group=MODEL, metavar="RUN", help="take the vocabulary of another run, as an ensemble needs")
     ] = ""
     init: Annotated[str, explained(TrainingConfig, "init", group=MODEL, metavar="RUN")] = ""
-    freeze_trunk: Annotated[bool | None, explained(TrainingConfig, "freeze_trunk", group=MODEL)] = None
-    trunk_rate: Annotated[float | None, explained(TrainingConfig, "trunk_rate", group=MODEL)] = None
+    freeze_init: Annotated[bool | None, explained(TrainingConfig, "freeze_init", group=MODEL)] = None
+    init_lr_scale: Annotated[float | None, explained(TrainingConfig, "init_lr_scale", group=MODEL)] = None
     layer_decay: Annotated[float | None, explained(TrainingConfig, "layer_decay", group=MODEL)] = None
 
 

@@ -23,7 +23,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def learning(training: TrainingConfig, task: str) -> str:
-    """How fast is learnt, and from how much at once."""
+    """How fast is learned, and from how much at once."""
     images = task in ("image", "caption")
     batch = f"{training.batch_images:,} images a batch" if images else f"{training.batch_tokens:,} tokens a batch"
     if training.accumulate > 1:
@@ -39,7 +39,7 @@ def end(training: TrainingConfig) -> str:
     if training.steps:
         ends.append(f"{training.steps:,} step{'s' * (training.steps != 1)}")
     if training.epochs:
-        wait = f" (and {training.least_steps:,} steps)" if training.least_steps else ""
+        wait = f" (and {training.min_steps:,} steps)" if training.min_steps else ""
         ends.append(f"{training.epochs:,} epoch{'s' * (training.epochs != 1)}{wait}")
     if training.minutes:
         ends.append(f"{training.minutes:g} minutes")
@@ -59,11 +59,11 @@ def machine(report: Report) -> str:
 
 def time_needed(report: Report) -> str:
     """How long the run will take, by the time of one step."""
-    pace = f"{report.seconds_a_step:.2g} s a step"
+    pace = f"{report.seconds_per_step:.2g} s a step"
     minutes = report.config.training.minutes
     limit = max(0.0, 60 * minutes - report.seconds) if minutes else None
     if report.total_steps:
-        needed = (report.total_steps - report.step) * report.seconds_a_step
+        needed = (report.total_steps - report.step) * report.seconds_per_step
         if limit is None or needed < limit:
             return f"about {duration(needed)} and the validations ({pace})"
     return f"{duration(limit or 0)}, validations included ({pace})"

@@ -189,7 +189,7 @@ def option_of_end(reason: str) -> str:
     return next((option for word, option in words.items() if word in reason), "--steps")
 
 
-SAMPLE_LETTERS = 300  # a model that has learnt little may never come to an end
+SAMPLE_LETTERS = 300  # a model that has learned little may never come to an end
 
 
 def show_sample(sample: tuple[str, str, str], labels: tuple[str, str, str]) -> None:

@@ -31,7 +31,7 @@ class DataConfig:
     label: str = option("", "column of the label, the tag or the number; found by itself where it is plain")
     split: str = option("", "column that says which part a row belongs to: train, valid (or val, dev) or test")
     separator: str = option("", "line between the documents of a text file, as <|endoftext|>; else a file is one")
-    hold_out: int = option(
+    valid_size: int = option(
         0,
         "how many pairs or documents to hold out without validation files; 0 chooses 1 %, 100 to 2,000 (of fewer than"
         " 100 documents, the last tenth of the text)",
@@ -92,7 +92,7 @@ class TrainingConfig:
 
     steps: int = option(0, "stop after so many updates; 0 for no such limit", least=0)
     epochs: int = option(0, "stop after so many passes over the data; 0 for no such limit", least=0)
-    least_steps: int = option(0, "an end by epochs waits for so many updates; 0 for no such wait", least=0)
+    min_steps: int = option(0, "an end by epochs waits for so many updates; 0 for no such wait", least=0)
     minutes: float = option(0.0, "stop after so many minutes; 0 for no such limit", least=0)
     batch_tokens: int = option(
         4096, "tokens in a batch: of pairs those of the longer side, padded; of text those of all its windows", least=1
@@ -115,11 +115,11 @@ class TrainingConfig:
     )
     class_weights: str = option("none", "balanced lets rare classes count as much as frequent ones; none")
     init: str = option("", "a run whose vocabulary and weights the new one begins with")
-    freeze_trunk: bool = option(False, "keep the weights taken from another run as they are")
-    trunk_rate: float = option(1.0, "factor on the learning rate of the weights taken from another run", least=0)
+    freeze_init: bool = option(False, "keep the weights taken from another run as they are")
+    init_lr_scale: float = option(1.0, "factor on the learning rate of the weights taken from another run", least=0)
     layer_decay: float = option(1.0, "further factor for each layer between such a weight and the top", least=0)
     validate_every: int = option(0, "updates between validations; 0 for once an epoch, at least 200", least=0)
-    validate_decoded: int = option(
+    validate_samples: int = option(
         200,
         "how many validation sentences are decoded and scored, 0 for none, -1 for all; of text, 0 for no samples",
         least=-1,
@@ -145,7 +145,7 @@ class DecodingConfig:
     n_best: int = option(1, "hypotheses returned a sentence", least=1)
     max_length: int = option(
         0,
-        "most tokens written; 0 chooses by the length of the input, or of the longest caption learnt from",
+        "most tokens written; 0 chooses by the length of the input, or of the longest caption learned from",
         least=0,
     )
     min_length: int = option(0, "fewest tokens before the end token, a forced beginning counted", least=0)

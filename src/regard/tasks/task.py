@@ -21,7 +21,7 @@ Progress = Callable[[str, int], None]
 
 
 class Examples(Protocol):
-    """Encoded examples of one task, and the order in which they are learnt."""
+    """Encoded examples of one task, and the order in which they are learned."""
 
     def __len__(self) -> int: ...
 

@@ -1,4 +1,4 @@
-"""Word vectors that others have learnt, put into a model's embedding, and kept as they are if so wished."""
+"""Word vectors that others have learned, put into a model's embedding, and kept as they are if so wished."""
 
 from dataclasses import dataclass
 

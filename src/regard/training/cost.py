@@ -266,10 +266,10 @@ class _Shapes(TorchFunctionMode):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, *, scale: float, attn_mask: Any = None, is_causal: bool = False
     ) -> Tensor:
-        # The kernel has no gradient for a bias that is learnt.
-        learnt = attn_mask is not None and attn_mask.requires_grad
+        # The kernel has no gradient for a bias that is learned.
+        learned = attn_mask is not None and attn_mask.requires_grad
         unmasked = attn_mask is None and not is_causal
-        if learnt or self.formula_up_to is None or key.shape[-2] <= self.formula_up_to[unmasked]:
+        if learned or self.formula_up_to is None or key.shape[-2] <= self.formula_up_to[unmasked]:
             # Adding a mask keeps nothing, and is no product.
             return (query @ key.transpose(-2, -1) * scale).softmax(-1) @ value
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu

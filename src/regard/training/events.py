@@ -20,7 +20,7 @@ class Report:
     facts: tuple[tuple[str, str], ...]
     n_parameters: int
     total_steps: int  # 0 if only time ends the run
-    seconds_a_step: float
+    seconds_per_step: float
     checkpoint_bytes: int
     step: int  # where the run goes on from
     seconds: float  # how long it has trained so far

@@ -19,17 +19,17 @@ _STACKS = {"source": "encoder", "encoder": "encoder", "target": "decoder", "deco
 
 def check_trunk(training: TrainingConfig) -> None:
     """Refuse settings about taken weights where none are taken, and such as contradict each other."""
-    rates = {"trunk_rate": training.trunk_rate, "layer_decay": training.layer_decay}
+    rates = {"init_lr_scale": training.init_lr_scale, "layer_decay": training.layer_decay}
     slowed = [name for name, rate in rates.items() if rate != 1]
-    given = ["freeze_trunk", *slowed] if training.freeze_trunk else slowed
+    given = ["freeze_init", *slowed] if training.freeze_init else slowed
     if given and not training.init:
         raise ConfigError(
             f"training.{given[0]} is about weights of another run, and nothing was taken from any.",
             f"Name the run to begin with: --init RUN. Or leave training.{given[0]} out.",
         )
-    if training.freeze_trunk and slowed:
+    if training.freeze_init and slowed:
         raise ConfigError(
-            f"training.freeze_trunk keeps the taken weights as they are, and training.{slowed[0]} lets them learn.",
+            f"training.freeze_init keeps the taken weights as they are, and training.{slowed[0]} lets them learn.",
             "Give one of the two.",
         )
     if training.layer_decay > 1:
@@ -44,14 +44,14 @@ def treat_apart(model: nn.Module, taken: Collection[str], training: TrainingConf
     """Freeze the taken parameters, if so wished; return the factor on the learning rate of each. Any other has none."""
     heights = layers_above(model)
     named = dict(model.named_parameters())
-    factors = {name: training.trunk_rate * training.layer_decay ** heights[name] for name in named if name in taken}
-    if training.freeze_trunk:
+    factors = {name: training.init_lr_scale * training.layer_decay ** heights[name] for name in named if name in taken}
+    if training.freeze_init:
         for name in factors:
             named[name].requires_grad_(False)
     if factors and not any(parameter.requires_grad and factors.get(name, 1.0) for name, parameter in named.items()):
         raise ConfigError(
             "Every weight of the model was taken from the other run and is kept as it is: nothing is left to learn.",
-            "Leave training.freeze_trunk out, or give training.trunk_rate a number above 0.",
+            "Leave training.freeze_init out, or give training.init_lr_scale a number above 0.",
         )
     return factors
 
@@ -93,7 +93,7 @@ def _layers_above(name: str, stacks: dict[str, list[str]]) -> int:
 
 def facts(model: nn.Module, factors: dict[str, float], training: TrainingConfig) -> tuple[tuple[str, str], ...]:
     """What a report says of how the taken weights learn; nothing where they learn like all others."""
-    if training.freeze_trunk:
+    if training.freeze_init:
         n_frozen = sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
         return (("trunk", f"frozen: {n_frozen:,} parameters stay as they are"),)
     lowest, highest = min(factors.values(), default=1.0), max(factors.values(), default=1.0)

@@ -137,7 +137,7 @@ def gradients(learner: Learner, batches: Iterable[Any], *, step: int) -> tuple[f
     return total_loss, total_weight
 
 
-def seconds_a_step(learner: Learner) -> float:
+def seconds_per_step(learner: Learner) -> float:
     """Time the gradients of two updates that are thrown away; the first one warms up."""
     counted = learner.statistics.copy()
     order = learner.examples.order(0)

@@ -79,21 +79,21 @@ class Plan:
     parameters: int
     parts: Mapping[str, int]
     memory: Memory
-    flops_a_step: int
+    flops_per_step: int
 
     @property
     def flops(self) -> int:
         """The arithmetic of the whole run."""
-        return self.flops_a_step * self.steps
+        return self.flops_per_step * self.steps
 
     @property
-    def seconds_a_step(self) -> float:
-        return self.flops_a_step / (self.devices.n_devices * self.devices.peak * self.utilisation)
+    def seconds_per_step(self) -> float:
+        return self.flops_per_step / (self.devices.n_devices * self.devices.peak * self.utilisation)
 
     @property
     def seconds(self) -> float:
         """The whole run on the devices."""
-        return self.seconds_a_step * self.steps
+        return self.seconds_per_step * self.steps
 
 
 def plan(
@@ -163,7 +163,7 @@ def plan(
         parameters=sum(parts.values()),
         parts=parts,
         memory=needed_memory(network, task, load, found),
-        flops_a_step=round(training_flops(network, task, load)),
+        flops_per_step=round(training_flops(network, task, load)),
     )
 
 

@@ -2,7 +2,7 @@
 
 Threads and not processes, since most of the work is done outside of the interpreter: files mapped into memory are read,
 arrays copied. A batch is a function of its examples alone, and the order is the caller's: the number of threads changes
-neither the batches nor what is learnt from them.
+neither the batches nor what is learned from them.
 """
 
 import contextlib

@@ -173,10 +173,10 @@ def check_best_by(config: RunConfig) -> None:
             f"training.best_by cannot be '{best_by}': the task {config.task} has no such score.",
             did_you_mean(best_by, known),
         )
-    if best_by in DECODED and not config.training.validate_decoded:
+    if best_by in DECODED and not config.training.validate_samples:
         raise ConfigError(
-            f"training.best_by is {best_by}, which needs decoded sentences, and training.validate_decoded is 0.",
-            "Let a validation decode some, or all: --set training.validate_decoded=-1",
+            f"training.best_by is {best_by}, which needs decoded sentences, and training.validate_samples is 0.",
+            "Let a validation decode some, or all: --set training.validate_samples=-1",
         )
 
 

@@ -24,7 +24,7 @@ from regard.training import fine_tuning
 from regard.training.card import model_card
 from regard.training.ema import MovingAverage
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
-from regard.training.loop import Learner, Update, seconds_a_step, updates
+from regard.training.loop import Learner, Update, seconds_per_step, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import Wish, stop_wishes
 from regard.training.state import Standing, order_settings
@@ -55,7 +55,7 @@ class Session:
         self.beginning = (*told, *fine_tuning.facts(model, factors, config.training))  # what there is to tell of it
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
         self.standing = Standing(order=order_settings(config), best_by=config.training.best_by)
-        self.steps_an_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
+        self.steps_per_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
         self.learner = Learner(
             model=model,
             task=prepared.task,
@@ -99,7 +99,7 @@ class Session:
             facts=(*self.prepared.facts, *self.beginning, *self._warnings()),
             n_parameters=n_parameters,
             total_steps=self.learner.total,
-            seconds_a_step=seconds_a_step(self.learner),
+            seconds_per_step=seconds_per_step(self.learner),
             checkpoint_bytes=copies * count_bytes(model.state_dict()),
             step=self.standing.place.step,
             seconds=self.standing.seconds,
@@ -154,13 +154,13 @@ class Session:
     def _total_steps(self) -> int:
         """The number of the last update, 0 if nobody knows: the schedule's end."""
         training = self.config.training
-        by_epochs = max(training.epochs * self.steps_an_epoch, training.least_steps) if training.epochs else 0
+        by_epochs = max(training.epochs * self.steps_per_epoch, training.min_steps) if training.epochs else 0
         ends = [training.steps, by_epochs]
         return min((end for end in ends if end), default=0)
 
     def _validation_is_due(self) -> bool:
         step = self.standing.place.step
-        every = self.config.training.validate_every or max(200, self.steps_an_epoch)
+        every = self.config.training.validate_every or max(200, self.steps_per_epoch)
         return step > 0 and step % every == 0
 
     def _validation_is_missing(self, reason: str) -> bool:
@@ -209,7 +209,7 @@ class Session:
     def _score(self) -> Validation:
         model = self.learner.model
         model.eval()
-        decoded = self.config.training.validate_decoded
+        decoded = self.config.training.validate_samples
         validation = self.prepared.task.validate(model, self.prepared.valid, self.config.decoding, n_decoded=decoded)
         model.train()
         return validation

@@ -47,25 +47,25 @@ class Measurement:
     tiny_seconds: float
     update_seconds: float
 
-    def seconds_a_step(self, plan: Plan) -> float:
+    def seconds_per_step(self, plan: Plan) -> float:
         """How long a step of the plan takes here: the line through the two batches, and an update."""
         more_flops, more_seconds = self.flops - self.tiny_flops, self.gradient_seconds - self.tiny_seconds
         if more_flops <= 0 or more_seconds <= 0:  # as good as one batch, or a machine that was disturbed
             more_flops, more_seconds = self.flops, self.gradient_seconds
-        beyond = (plan.flops_a_step - self.flops) * more_seconds / more_flops
+        beyond = (plan.flops_per_step - self.flops) * more_seconds / more_flops
         return self.gradient_seconds + beyond + self.update_seconds
 
     def seconds(self, plan: Plan) -> float:
         """How long the whole plan takes here."""
-        return plan.steps * self.seconds_a_step(plan)
+        return plan.steps * self.seconds_per_step(plan)
 
-    def flops_a_second(self, plan: Plan) -> float:
+    def flops_per_second(self, plan: Plan) -> float:
         """What the machine reaches in a step of the plan."""
-        return plan.flops_a_step / self.seconds_a_step(plan)
+        return plan.flops_per_step / self.seconds_per_step(plan)
 
     def utilisation(self, plan: Plan) -> float:
         """The share of the measured peak that this is."""
-        return self.flops_a_second(plan) / self.devices.peak
+        return self.flops_per_second(plan) / self.devices.peak
 
 
 def measure(plan: Plan) -> Measurement:

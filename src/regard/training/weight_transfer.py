@@ -128,7 +128,9 @@ def begin(
         *_other_fields(before.config.model, table),
     ]
     if not same_tokens and tokenizer_files(before.vocabulary):
-        facts.append(("note", f"the vocabulary is another than that of {before}: what is learnt of tokens begins anew"))
+        facts.append(
+            ("note", f"the vocabulary is another than that of {before}: what is learned of tokens begins anew")
+        )
     facts += [("note", text) for text in passed_over]
     return Beginning(
         checkpoint=str(checkpoint.path), files=weight_files(checkpoint), taken=tuple(found.taken), facts=tuple(facts)

@@ -173,12 +173,12 @@ def test_equal_images_fall_on_one_side(tmp_path: Path) -> None:
 
 def test_how_many_are_held_out_and_that_order_does_not_matter(tmp_path: Path) -> None:
     rows = captioned(tmp_path, 40)
-    one = prepare(table(tmp_path / "a.tsv", rows), hold_out=7)
-    other = prepare(table(tmp_path / "b.tsv", rows[::-1]), hold_out=7)
+    one = prepare(table(tmp_path / "a.tsv", rows), valid_size=7)
+    other = prepare(table(tmp_path / "b.tsv", rows[::-1]), valid_size=7)
     assert (one.valid.n_images, one.n_held_out, len(one.valid)) == (7, 7, 14)
     assert set(written(one.valid)) == set(written(other.valid))
-    error = fault(table(tmp_path / "a.tsv", rows), hold_out=40)
-    assert error.problem == "data.hold_out asks for 40 images, and there are 40."
+    error = fault(table(tmp_path / "a.tsv", rows), valid_size=40)
+    assert error.problem == "data.valid_size asks for 40 images, and there are 40."
 
 
 def test_the_vocabulary_is_learnt_from_training_captions_alone(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_too_many_bad_images(tmp_path: Path) -> None:
         "4 of 80 rows are bad (at most 1% may be): 4 bad image (no image). "
         f"First: {file}:5 '{tmp_path}/images/0003.png'."
     )
-    assert error.remedy == "Mend the files, or leave the bad lines out with --on-bad keep-going."
+    assert error.remedy == "Fix the files, or leave the bad lines out with --on-bad keep-going."
     data = prepare(file, on_bad="keep-going")
     assert data.train.n_images + data.valid.n_images == 38
     with pytest.raises(UsageError, match="'keepgoing' is no policy"):
@@ -345,7 +345,7 @@ def test_missing_images(tmp_path: Path) -> None:
     )
     assert error.remedy == (
         "An image is looked for in the folder of its table, then in images/ there. "
-        "Mend the files, or leave the bad lines out with --on-bad keep-going."
+        "Fix the files, or leave the bad lines out with --on-bad keep-going."
     )
     data = prepare(file, on_bad="keep-going")
     place = f"{tmp_path}/0003.png"
@@ -393,7 +393,7 @@ def test_no_image_can_be_read(tmp_path: Path) -> None:
     assert fault(file).problem.startswith(f"{tmp_path}/images/0000.png: neither this nor any other")
     error = fault(file, image_size=4, channels=3, on_bad="keep-going")
     assert error.problem.startswith("6 of 6 rows are bad (at most 100% may be): 6 bad image (no image).")
-    assert error.remedy == "Mend the files."
+    assert error.remedy == "Fix the files."
 
 
 def test_bad_rows_of_validation(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_which_images_are_held_out(tmp_path: Path) -> None:
     assert held_out.sum() == 8
     assert (held_out[:40] == held_out[40:]).all()
     assert stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(20).sum() == 20
-    with pytest.raises(DataError, match=r"^data\.hold_out asks for 99 images, and there are 80\."):
+    with pytest.raises(DataError, match=r"^data\.valid_size asks for 99 images, and there are 80\."):
         stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(99)
 
 

@@ -146,7 +146,7 @@ def test_no_files_are_an_error() -> None:
 def test_a_vocabulary_of_sentences_is_refused(tmp_path: Path) -> None:
     sentences = learn(lines(50), kind="bpe", vocab_size=300)
     data = DataConfig(train=(write(tmp_path / "a.txt", "abc\n" * 40),))
-    with pytest.raises(ConfigError, match="it was learnt from sentences, not from running text"):
+    with pytest.raises(ConfigError, match="it was learned from sentences, not from running text"):
         prepare_text(data, TokenizerConfig(), given=sentences, progress=quiet)
 
 
@@ -199,7 +199,7 @@ def test_vocabularies_of_both_kinds_are_taken(tmp_path: Path) -> None:
 
 def test_a_vocabulary_without_a_needed_token_is_refused_at_once(tmp_path: Path) -> None:
     given = learn(lines(50), kind="bpe", vocab_size=300)
-    with pytest.raises(ConfigError, match="The vocabulary has no token <mask>: it was learnt for another task"):
+    with pytest.raises(ConfigError, match="The vocabulary has no token <mask>: it was learned for another task"):
         prepare_sentences(str(tmp_path / "there is no such file"), given=given)
 
 

@@ -106,12 +106,12 @@ def test_what_is_held_out_does_not_depend_on_the_order(tmp_path: Path) -> None:
     one = prepare(npz(tmp_path / "a.npz", images, labels))
     other = prepare(npz(tmp_path / "b.npz", images[::-1], labels[::-1]))
     assert set(contents(one.valid)) == set(contents(other.valid))
-    assert len(prepare(npz(tmp_path / "c.npz", images, labels), hold_out=20).valid) == 20
+    assert len(prepare(npz(tmp_path / "c.npz", images, labels), valid_size=20).valid) == 20
 
 
 def test_holding_out_all_is_an_error(tmp_path: Path) -> None:
     file = npz(tmp_path / "a.npz", draw(10), [0, 1] * 5)
-    assert fault(file, hold_out=10).problem == "data.hold_out asks for 10 images, and there are 10."
+    assert fault(file, valid_size=10).problem == "data.valid_size asks for 10 images, and there are 10."
     same = npz(tmp_path / "b.npz", np.repeat(draw(1), 20, 0), [0, 1] * 10)
     problem = "Nearly all images have one and the same content: held out by it, none is left for training."
     assert fault(same).problem == problem
@@ -248,7 +248,7 @@ def test_too_many_bad_images(tmp_path: Path) -> None:
         "3 of 43 images are bad (at most 1% may be): 2 no image, 1 in no class folder. "
         f"First: {root}/dog/a.jpg (no image); {root}/loose.png (in no class folder)."
     )
-    assert error.remedy == "Mend or remove them, or leave the bad images out with --on-bad keep-going."
+    assert error.remedy == "Fix or remove them, or leave the bad images out with --on-bad keep-going."
     data = prepare(root, on_bad="keep-going")
     assert [text for what, text in data.told if what == "left out"] == [
         f"2 bad images, no image: {root}/dog/a.jpg; {root}/dog/b.jpg",
@@ -277,7 +277,7 @@ def test_nothing_good(tmp_path: Path) -> None:
     (tmp_path / "cat/bad.png").write_bytes(b"nothing")
     error = fault(root, size=4, channels=3, on_bad="keep-going")
     assert error.problem.startswith("1 of 1 images are bad")
-    assert error.remedy == "Mend or remove them."
+    assert error.remedy == "Fix or remove them."
     assert fault().problem == "There is nothing to train on."
 
 
@@ -315,7 +315,7 @@ def test_images_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(image_folder, "read_and_measure", decoded)
     (tmp_path / "here").rename(tmp_path / "there")
     moved = str(tmp_path / "there")
-    again = prepare(moved, hold_out=7)
+    again = prepare(moved, valid_size=7)
     assert len(again.valid) == 7
     assert again.valid.places([0])[0].startswith(f"{moved}/")
     assert again.told == (("left out", f"1 file, no image by its name: {moved}/cat/x.txt"),)

@@ -355,7 +355,7 @@ def test_an_idx_header_that_lies(tmp_path: Path, ending: str, shape: tuple[int, 
     error = fault(file, shape=GREY)
     said = " × ".join(f"{count:,}" for count in shape)
     assert error.problem == f"{file}: its header says {said} numbers of uint8, and {packed if ending else plain}."
-    assert error.remedy == "Copy the file again, or mend it."
+    assert error.remedy == "Copy the file again, or fix it."
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

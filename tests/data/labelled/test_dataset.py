@@ -148,7 +148,7 @@ def test_parts_that_are_not_kept_apart_are_told(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     rows = [f"{text},{number % 2},{('train', 'test')[number % 3 > 1]}" for number, text in enumerate(texts(40))]
     file.write_text("text,label,Split\n" + "\n".join(rows) + "\n")
-    note = ("note", "all rows are learnt from; --split Split would keep their parts apart")
+    note = ("note", "all rows are learned from; --split Split would keep their parts apart")
     assert note in prepare(str(file)).told
     assert note not in prepare(str(file), split="Split").told
 
@@ -184,7 +184,7 @@ def test_too_many_bad_rows_stop(tmp_path: Path, examples: list[tuple[str, str]])
         "2 of 122 rows are bad (at most 1% may be): 1 empty text, 1 (2 columns expected, 3 found). "
         f"First: {file}:122 'yes'; {file}:123 'yes\\ta\\tb'."
     )
-    assert error.remedy == "Mend the files, or leave the bad lines out with --on-bad keep-going."
+    assert error.remedy == "Fix the files, or leave the bad lines out with --on-bad keep-going."
     data = prepare(file, on_bad="keep-going")
     assert len(data.train) + len(data.valid) == 120
     assert ("left out", f"1 bad line, empty text: {file}:122 'yes'") in data.told
@@ -258,7 +258,7 @@ def test_two_texts(tmp_path: Path) -> None:
     assert data.tokenizer.decode(second) == data.valid.ragged["second_text"].text(0)
     assert "it is" in data.valid.ragged["second_text"].text(0)
     assert data.told[0] == ("columns", "text 'premise', second text 'hypothesis', label 'label'")
-    assert data.valid.facts["n_unknown"] == 0  # the vocabulary is learnt from both
+    assert data.valid.facts["n_unknown"] == 0  # the vocabulary is learned from both
 
 
 def test_the_cache_is_used_and_knows_what_matters(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
@@ -268,9 +268,9 @@ def test_the_cache_is_used_and_knows_what_matters(tmp_path: Path, examples: list
     again = prepare(moved)
     assert again.train.folder == first.train.folder
     assert again.train_files == (moved,)
-    for settings in ({"max_length": 9}, {"hold_out": 20}, {"labels": ("yes", "no")}, {"on_bad": "keep-going"}):
+    for settings in ({"max_length": 9}, {"valid_size": 20}, {"labels": ("yes", "no")}, {"on_bad": "keep-going"}):
         assert prepare(file, **settings).train.folder != first.train.folder
-    assert len(prepare(file, hold_out=20).valid) == 20
+    assert len(prepare(file, valid_size=20).valid) == 20
 
 
 def test_a_vocabulary_may_be_given(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
@@ -445,7 +445,7 @@ def test_what_does_not_go_together(tmp_path: Path, examples: list[tuple[str, str
 
 def test_too_few_examples(tmp_path: Path) -> None:
     file = table(tmp_path / "a.tsv", [("x", "one"), ("y", "two")])
-    assert fault(file, hold_out=2).problem == "data.hold_out asks for 2 examples, and there are 2."
+    assert fault(file, valid_size=2).problem == "data.valid_size asks for 2 examples, and there are 2."
     error = fault(file)
     assert error.problem == "No example is left for validation."  # each is the only one of its class
     assert error.remedy == "Give more examples, or give validation files with --valid."

@@ -80,7 +80,7 @@ def test_conllu(tmp_path: Path) -> None:
     with pytest.raises(DataError) as other:
         read(write(tmp_path / "b.conllu", "He\tPRON\n"))
     assert other.value.problem.endswith("b.conllu:1: CoNLL-U has 10 columns parted by tabs, and 2 came.")
-    assert other.value.remedy == "Mend the file, or give it another name, such as words.conll."
+    assert other.value.remedy == "Fix the file, or give it another name, such as words.conll."
 
 
 def test_a_header_may_name_the_columns(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_one_percent_may_be_bad_and_no_more() -> None:
         "11 of 1,000 pairs are bad (1.1%, at most 1% may be): 9 empty source, 2 not UTF-8. "
         "First: a.en:1 empty source 'text 1'; a.en:1 not UTF-8 'text 1'."
     )
-    assert caught.value.remedy == "Mend the files, or leave the bad pairs out with --on-bad keep-going."
+    assert caught.value.remedy == "Fix the files, or leave the bad pairs out with --on-bad keep-going."
 
 
 def test_keep_going_leaves_out_however_many() -> None:
@@ -74,7 +74,7 @@ def test_nothing_good_is_an_error_even_when_going_on() -> None:
     with pytest.raises(DataError) as caught:
         list(screen(bad(2), on_bad="keep-going"))
     assert caught.value.problem.startswith("2 of 2 pairs are bad (100.0%, at most 1% may be): 2 empty source.")
-    assert caught.value.remedy == "Mend the files."
+    assert caught.value.remedy == "Fix the files."
 
 
 def test_nothing_at_all_is_an_error() -> None:

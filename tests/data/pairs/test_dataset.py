@@ -52,7 +52,7 @@ def sources(data: ParallelData) -> list[str]:
 
 
 def test_every_pair_is_encoded_once_with_its_place(prepare: Prepare, corpus: tuple[str, str]) -> None:
-    data = prepare(hold_out=9)
+    data = prepare(valid_size=9)
     lines = Path(corpus[0]).read_text().splitlines()
     held_out = texts(data.valid, "source_text")
     assert sorted(sources(data) + held_out) == sorted(lines)
@@ -73,11 +73,11 @@ def test_no_source_sentence_is_on_both_sides(prepare: Prepare, tmp_path: Path) -
     spellings = ["über Satz {}", " über Satz {}", "Über Satz {}", "über  Satz {}", "u\u0308ber Satz {}"]
     pairs = [(f"über Satz {n}", f"Satz {n} {again}") for n in range(100) for again in range(2)]
     pairs += [(spelling.format(n), f"Satz {n} {spelling}") for n in range(100) for spelling in spellings]
-    data = prepare(train=write_pairs(tmp_path, pairs), hold_out=40)
-    learnt = {source.split()[-1] for source in sources(data)}
+    data = prepare(train=write_pairs(tmp_path, pairs), valid_size=40)
+    learned = {source.split()[-1] for source in sources(data)}
     held_out = {source.split()[-1] for source in texts(data.valid, "source_text")}
-    assert learnt & held_out == set()
-    assert len(learnt | held_out) == 100
+    assert learned & held_out == set()
+    assert len(learned | held_out) == 100
     assert len(data.valid) == 42, "six sentences: 40 pairs, and the other two of the sixth"
 
 
@@ -113,7 +113,7 @@ def test_a_second_time_the_corpora_come_from_the_cache(
     assert prepare(train=moved).train.folder == first.train.folder
     assert len(calls) == 2
     # What changes the corpus makes another.
-    prepare(hold_out=20)
+    prepare(valid_size=20)
     assert len(calls) == 4
     prepare(max_length=100)
     assert len(calls) == 6
@@ -171,7 +171,7 @@ def test_a_shared_vocabulary_is_one_file_and_two_are_two(prepare: Prepare, tmp_p
 def test_held_out_text_is_not_learnt_from(prepare: Prepare, tmp_path: Path) -> None:
     pairs = [(f"word{n}", f"Wort{n}") for n in range(40)]
     data = prepare(
-        train=write_pairs(tmp_path, pairs), hold_out=20, tokenizer=TokenizerConfig(kind="words", vocab_size=100)
+        train=write_pairs(tmp_path, pairs), valid_size=20, tokenizer=TokenizerConfig(kind="words", vocab_size=100)
     )
     for source in texts(data.valid, "source_text"):
         assert data.vocabulary.source.encode(source) == [data.vocabulary.source.unknown_id]
@@ -204,7 +204,7 @@ def test_bad_pairs_are_screened_out_and_reported(prepare: Prepare, tmp_path: Pat
     pairs = [(f"a dog {n}", "ein Hund") for n in range(200)]
     pairs[4] = ("", "leer")
     files = write_pairs(tmp_path, pairs)
-    data = prepare(train=files, hold_out=10)
+    data = prepare(train=files, valid_size=10)
     assert data.screening.n_bad == 1
     assert data.screening.reasons == {"empty source": 1}
     assert len(data.train) + len(data.valid) == 199
@@ -241,10 +241,10 @@ def test_the_screening_is_remembered_and_names_the_file_where_it_lies_now(
 ) -> None:
     pairs = [(f"a dog {n}", "ein Hund") for n in range(200)]
     pairs[4] = ("", "leer")
-    first = prepare(train=write_pairs(tmp_path, pairs), hold_out=10)
+    first = prepare(train=write_pairs(tmp_path, pairs), valid_size=10)
     monkeypatch.setattr(dataset, "read_pairs", None)
     moved = write_pairs(tmp_path, pairs, name="moved")
-    again = prepare(train=moved, hold_out=10, vocabulary=first.vocabulary)
+    again = prepare(train=moved, valid_size=10, vocabulary=first.vocabulary)
     (bad,) = again.screening.examples["empty source"]
     assert (bad.file, bad.line, bad.excerpt) == (moved[0], 5, "leer")
     assert again.screening.n_good == first.screening.n_good == 199

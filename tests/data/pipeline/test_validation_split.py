@@ -42,7 +42,7 @@ def test_the_choice_does_not_depend_on_the_order() -> None:
 def test_more_than_there_is() -> None:
     with pytest.raises(DataError) as caught:
         held_out(["a", "b"], 2)
-    assert caught.value.problem == "data.hold_out asks for 2 pairs, and there are 2."
+    assert caught.value.problem == "data.valid_size asks for 2 pairs, and there are 2."
     assert caught.value.remedy == "Hold out fewer, or give validation files with --valid."
 
 

@@ -39,14 +39,14 @@ def test_without_a_file_it_is_learnt() -> None:
 
 def test_special_tokens_are_learnt_or_must_be_there(file: str) -> None:
     specials = ("<mask>", "<gap_0>")
-    learnt = tokenizer_for(TokenizerConfig(kind="words"), texts, specials=specials)
-    assert [learnt.id_of(special) for special in specials] == [4, 5]
-    check_specials(learnt, specials)
+    learned = tokenizer_for(TokenizerConfig(kind="words"), texts, specials=specials)
+    assert [learned.id_of(special) for special in specials] == [4, 5]
+    check_specials(learned, specials)
     with pytest.raises(ConfigError) as caught:
         tokenizer_for(TokenizerConfig(file=file), no_texts, specials=specials)
     assert str(caught.value) == (
-        "The vocabulary has no token <mask>: it was learnt for another task.\n"
-        "Take that of a run of the same task, or let a new one be learnt."
+        "The vocabulary has no token <mask>: it was learned for another task.\n"
+        "Take that of a run of the same task, or let a new one be learned."
     )
 
 
@@ -96,6 +96,6 @@ def test_what_cannot_be_learnt() -> None:
     with pytest.raises(ConfigError) as caught:
         tokenizer_for(TokenizerConfig(kind="tiktoken"), no_texts)
     assert str(caught.value) == (
-        "A vocabulary of kind tiktoken is brought along, not learnt.\n"
+        "A vocabulary of kind tiktoken is brought along, not learned.\n"
         "Set tokenizer.file to a file such as cl100k_base.tiktoken, or choose another tokenizer.kind."
     )

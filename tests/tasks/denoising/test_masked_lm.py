@@ -74,9 +74,9 @@ class Plain(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mask, PieceExamples, nn.Module]:
-    """A network that has learnt which animal makes which sound, from documents of one or two sentences."""
-    folder, sentences = tmp_path_factory.mktemp("learnt"), lines(160)
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mask, PieceExamples, nn.Module]:
+    """A network that has learned which animal makes which sound, from documents of one or two sentences."""
+    folder, sentences = tmp_path_factory.mktemp("learned"), lines(160)
     texts = [" ".join(sentences[start : start + 1 + start % 3 % 2]) for start in range(0, 160, 2)]
     file = write(folder / "text.jsonl", [json.dumps({"text": text}) for text in texts])
     settings = {"tokenizer.kind": "words", "training.batch_tokens": 1024}
@@ -236,9 +236,9 @@ def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
 
 
 def test_scores_are_over_all_hidden_tokens(
-    learnt: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task, _, model = learnt
+    task, _, model = learned
     text = task.read([write(tmp_path / "test.txt", lines(50))], task.config.data, progress=lambda what, done: None)
     done: list[int] = []
     scores = task.scores(model, text, progress=done.append)
@@ -265,8 +265,8 @@ def test_scores_are_over_all_hidden_tokens(
         )
 
 
-def test_a_validation_shows_what_was_hidden(learnt: tuple[Mask, PieceExamples, nn.Module]) -> None:
-    task, train, model = learnt
+def test_a_validation_shows_what_was_hidden(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+    task, train, model = learned
     found = task.validate(model, train, DECODING, n_decoded=1)
     assert found.scores.keys() == {"perplexity", "masked_accuracy"}
     assert len(found.samples) == 3
@@ -280,9 +280,9 @@ def test_a_validation_shows_what_was_hidden(learnt: tuple[Mask, PieceExamples, n
 
 
 def test_what_is_left_out_of_a_scored_text_is_told(
-    learnt: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path
+    learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path
 ) -> None:
-    task = learnt[0]
+    task = learned[0]
     file = tmp_path / "test.jsonl"
     file.write_text('{"text": "The dog barks."}\n{"text": ""}\n')
     data = configuration.override(task.config, {"data.on_bad": "keep-going"}).data
@@ -294,8 +294,8 @@ def test_what_is_left_out_of_a_scored_text_is_told(
 # Guesses
 
 
-def test_masks_are_filled_with_what_is_likeliest(learnt: tuple[Mask, PieceExamples, nn.Module]) -> None:
-    task, _, model = learnt
+def test_masks_are_filled_with_what_is_likeliest(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+    task, _, model = learned
     texts = ["The old [MASK] meows.", "The big cow <mask>.", "The red [MASK] barks. The old pig [MASK]."]
     done: list[int] = []
     found = task.fill(model, texts, top=3, progress=done.append)
@@ -316,8 +316,8 @@ def test_masks_are_filled_with_what_is_likeliest(learnt: tuple[Mask, PieceExampl
     assert done == [3]
 
 
-def test_batched_guesses_equal_those_alone(learnt: tuple[Mask, PieceExamples, nn.Module]) -> None:
-    task, _, model = learnt
+def test_batched_guesses_equal_those_alone(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+    task, _, model = learned
     texts = ["[MASK]", "The old dog barks. The [MASK] cat [MASK].", "The [MASK]"]
     for one, text in zip(task.fill(model, texts), texts, strict=True):
         [alone] = task.fill(model, [text])
@@ -328,8 +328,8 @@ def test_batched_guesses_equal_those_alone(learnt: tuple[Mask, PieceExamples, nn
             assert [guess.probability for guess in guesses] == pytest.approx(expected, abs=1e-5)
 
 
-def test_only_text_is_guessed(learnt: tuple[Mask, PieceExamples, nn.Module]) -> None:
-    task, _, model = learnt
+def test_only_text_is_guessed(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+    task, _, model = learned
     [found] = task.fill(model, ["The [MASK]"], top=100)
     [guesses] = found.guesses
     assert len(guesses) == task.tokenizer.vocab_size - 5
@@ -343,8 +343,8 @@ def test_guesses_of_a_bpe_have_their_space(tmp_path: Path) -> None:
     assert found.text == f"The old{best} barks."
 
 
-def test_texts_that_cannot_be_filled(learnt: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path) -> None:
-    task, _, model = learnt
+def test_texts_that_cannot_be_filled(learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path) -> None:
+    task, _, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog barks.'"):
         task.fill(model, ["The [MASK] barks.", "The dog barks."])
     with pytest.raises(UsageError, match="At least 1 guess is made for each blank, not 0"):
@@ -381,8 +381,8 @@ def test_a_vocabulary_without_a_mask_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocabulary").mkdir()
     learn(lines(20), kind="bpe", vocab_size=300).save(tmp_path / "vocabulary" / "shared.json")
     message = (
-        "The vocabulary has no token <mask>: it was learnt for another task.\n"
-        "Take that of a run of the same task, or let a new one be learnt."
+        "The vocabulary has no token <mask>: it was learned for another task.\n"
+        "Take that of a run of the same task, or let a new one be learned."
     )
     with pytest.raises(ConfigError) as caught:
         prepare(tmp_path, vocabulary=tmp_path / "vocabulary")
@@ -393,11 +393,11 @@ def test_a_vocabulary_without_a_mask_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_words_alone_leave_nothing_to_guess(
-    learnt: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path
+    learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path
 ) -> None:
     file = write(tmp_path / "test.txt", ["lorem ipsum"])
     with pytest.raises(DataError) as caught:
-        learnt[0].read([file], learnt[0].config.data, progress=lambda what, done: None)
+        learned[0].read([file], learned[0].config.data, progress=lambda what, done: None)
     assert str(caught.value) == (
         f"{file}: there is nothing to guess: no token of the text is in the vocabulary.\n"
         "Check that these are the right files and the right vocabulary."

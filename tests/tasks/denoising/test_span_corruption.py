@@ -101,7 +101,7 @@ def test_the_report_says_what_is_hidden(tmp_path: Path) -> None:
 def test_a_vocabulary_without_gaps_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocabulary").mkdir()
     learn(lines(20), kind="bpe", vocab_size=300, specials=["<mask>"]).save(tmp_path / "vocabulary" / "shared.json")
-    with pytest.raises(ConfigError, match="The vocabulary has no token <gap_0>: it was learnt for another task"):
+    with pytest.raises(ConfigError, match="The vocabulary has no token <gap_0>: it was learned for another task"):
         prepare(tmp_path, vocabulary=tmp_path / "vocabulary")
 
 
@@ -187,9 +187,9 @@ def test_a_validation_shows_what_was_hidden(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> tuple[Denoise, Transformer]:
-    """A network that has learnt which animal makes which sound."""
-    folder = tmp_path_factory.mktemp("learnt")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Denoise, Transformer]:
+    """A network that has learned which animal makes which sound."""
+    folder = tmp_path_factory.mktemp("learned")
     file = write(folder / "text.jsonl", [json.dumps({"text": text}) for text in lines(72)])
     settings = {
         "tokenizer.kind": "words",
@@ -211,8 +211,8 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> tuple[Denoise, Transform
     return task, model.eval()
 
 
-def test_gaps_are_filled_with_what_the_decoder_writes(learnt: tuple[Denoise, Transformer]) -> None:
-    task, model = learnt
+def test_gaps_are_filled_with_what_the_decoder_writes(learned: tuple[Denoise, Transformer]) -> None:
+    task, model = learned
     texts = ["The old [MASK] meows.", "The [MASK] cow <mask>."]
     done: list[int] = []
     for decoding in (None, DecodingConfig(beam=3, n_best=2)):
@@ -227,8 +227,8 @@ def test_gaps_are_filled_with_what_the_decoder_writes(learnt: tuple[Denoise, Tra
     assert done == [2, 2]
 
 
-def test_batched_equals_alone(learnt: tuple[Denoise, Transformer]) -> None:
-    task, model = learnt
+def test_batched_equals_alone(learned: tuple[Denoise, Transformer]) -> None:
+    task, model = learned
     texts = ["[MASK]", "The old dog [MASK]", "The [MASK] pig [MASK]."]
     alone = [task.fill(model, [text])[0].text for text in texts]
     assert [one.text for one in task.fill(model, texts)] == alone
@@ -259,8 +259,8 @@ def test_what_is_written_fits_the_positions(tmp_path: Path) -> None:
         task.fill(model, ["The [MASK]" + " dog" * 14])
 
 
-def test_texts_that_cannot_be_filled(learnt: tuple[Denoise, Transformer]) -> None:
-    task, model = learnt
+def test_texts_that_cannot_be_filled(learned: tuple[Denoise, Transformer]) -> None:
+    task, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog'"):
         task.fill(model, ["The dog"])
     with pytest.raises(UsageError) as caught:

@@ -134,7 +134,7 @@ def test_an_image_with_fewer_captions_is_scored_by_those_it_has() -> None:
     assert bleu.value == pytest.approx(100)
 
 
-# A run that has learnt
+# A run that has learned
 
 
 def files(caption_run: Path, *names: str) -> list[str]:

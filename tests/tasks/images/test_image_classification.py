@@ -401,7 +401,7 @@ def test_photographs_become_what_suits_the_model(tmp_path: Path, own: int, setti
     np.savez(tmp_path / "x.npz", images=images, labels=np.arange(12) % 2)
     tables = {"task": "image", "data": {"train": [str(tmp_path / "x.npz")]}}
     config = configuration.override(
-        configuration.from_tables(tables, origin="test"), {**SEEING, "data.hold_out": 2, **settings}
+        configuration.from_tables(tables, origin="test"), {**SEEING, "data.valid_size": 2, **settings}
     )
     prepared = Image.prepare(config, vocabulary=None, progress=lambda what, done: None)
     assert isinstance(prepared.task, Image)

@@ -254,7 +254,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
-    with pytest.raises(UsageError, match=r"^The model learnt from single texts, and second ones are given\."):
+    with pytest.raises(UsageError, match=r"^The model learned from single texts, and second ones are given\."):
         task.predict(model, ["a", "b"], ["c"])
     with pytest.raises(UsageError, match=r"^Input 1 is no text, but of type ndarray: the run was trained on texts\."):
         task.predict(model, ["a", np.zeros((2, 2))])  # type: ignore[arg-type]
@@ -272,7 +272,7 @@ def test_a_second_text_is_read_too(tmp_path: Path) -> None:
     assert first.probability != second.probability
     assert task.table.pairs
     with pytest.raises(
-        UsageError, match=r"^The model learnt from pairs of texts, and there is no second text\.\nGive one"
+        UsageError, match=r"^The model learned from pairs of texts, and there is no second text\.\nGive one"
     ):
         task.predict(model, ["a dog"])
     with pytest.raises(UsageError, match=r"^There are 2 texts and 1 second ones\.\nGive one for each text"):

@@ -1,4 +1,4 @@
-"""Regression: numbers are learnt standardised and told in the unit of the data."""
+"""Regression: numbers are learned standardised and told in the unit of the data."""
 
 from pathlib import Path
 from typing import Any

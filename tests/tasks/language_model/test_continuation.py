@@ -40,14 +40,14 @@ def test_what_never_becomes_a_character_is_shown_at_the_end() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
-    """A model that has learnt the alphabet by heart, and to end after it."""
+    """A model that has learned the alphabet by heart, and to end after it."""
     folder = tmp_path_factory.mktemp("language")
     text = folder / "text.txt"
     text.write_text("abcdefghijklmnopqrstuvwxyz\n.\n" * 60)
     settings: dict[str, Any] = {
         "tokenizer.kind": "characters",
         "data.separator": ".",
-        "data.hold_out": 3,
+        "data.valid_size": 3,
         "model.n_layers": 1,
         "model.n_heads": 2,
         "model.d_model": 32,
@@ -60,7 +60,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
     }
     valid = folder / "valid.txt"
     valid.write_text("abcdefghijklmnopqrstuvwxyz\n")
-    settings.pop("data.hold_out")
+    settings.pop("data.valid_size")
     trained = regard.train("language", train=text, valid=valid, run=folder / "run", settings=settings)
     assert isinstance(trained, regard.Run)
     return trained

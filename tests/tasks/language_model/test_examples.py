@@ -1,4 +1,4 @@
-"""Windows over a stream of tokens: each token is learnt once an epoch."""
+"""Windows over a stream of tokens: each token is learned once an epoch."""
 
 from pathlib import Path
 
@@ -29,15 +29,15 @@ def make_examples(tmp_path: Path, rows: list[list[int]], *, context: int = 8, ba
 def test_every_token_is_learnt_once_an_epoch(tmp_path: Path, length: int, epoch: int) -> None:
     stream = [END, *range(10, 10 + length)]
     examples = make_examples(tmp_path, [stream])
-    learnt = []
+    learned = []
     for indices in examples.order(epoch):
         batch = examples.batch(indices, CPU)
         assert batch.ids.shape[0] <= 3
         assert batch.ids.shape[1] <= 8
         real = torch.ones_like(batch.goals, dtype=torch.bool) if batch.real is None else batch.real
-        learnt += batch.goals[real].tolist()
+        learned += batch.goals[real].tolist()
         assert torch.equal(batch.ids[:, 1:][real[:, 1:]], batch.goals[:, :-1][real[:, 1:]])
-    assert sorted(learnt) == stream[1:]
+    assert sorted(learned) == stream[1:]
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 8, 9, 12, 13, 15, 16, 17, 63, 64, 100])
@@ -46,10 +46,10 @@ def test_every_epoch_has_as_many_windows(tmp_path: Path, length: int, context: i
     examples = make_examples(tmp_path, [[END, *range(10, 10 + length)]], context=context)
     counts = {sum(map(len, examples.order(epoch))) for epoch in range(40)}
     assert len(counts) == 1
-    learnt = np.zeros(length)
+    learned = np.zeros(length)
     for start in np.concatenate(examples.order(7)):
-        learnt[max(0, start) : start + context] += 1
-    assert (learnt == 1).all()
+        learned[max(0, start) : start + context] += 1
+    assert (learned == 1).all()
 
 
 def test_epochs_cut_at_different_places_and_can_be_repeated(tmp_path: Path) -> None:

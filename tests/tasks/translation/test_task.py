@@ -181,7 +181,7 @@ def test_pairs_longer_than_the_learned_positions_have_no_loss(run: Run) -> None:
 
 
 def test_the_report_tells_of_the_data(prepare: Callable[..., Prepared]) -> None:
-    facts = dict(prepare({"data.hold_out": 9}).facts)
+    facts = dict(prepare({"data.valid_size": 9}).facts)
     training, held_out = (int(facts[name].split()[0]) for name in ("training", "validation"))
     assert training + held_out == 90
     assert facts["validation"] == f"{held_out} held out by source sentence"

@@ -63,7 +63,7 @@ def prepare_captions(
     for part, own in tables.items():
         own.enforce(part, share)
     if "valid" not in sides:
-        sides["train"], sides["valid"] = _split(sides["train"], data.hold_out)
+        sides["train"], sides["valid"] = _split(sides["train"], data.valid_size)
     if given is None:
         progress("learning the vocabulary", 0)
         given = tokenizer_for(tokenizer, sides["train"].texts)

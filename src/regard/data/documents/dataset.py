@@ -78,7 +78,7 @@ def prepare_text(
 ) -> TextData:
     """Read, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora.
 
-    running:   for models that write text as it stands. Else the vocabulary is learnt as if from sentences, which a model
+    running:   for models that write text as it stands. Else the vocabulary is learned as if from sentences, which a model
                will meet in other tasks, and one that was is taken as well.
     specials:  tokens that are needed beside the four of every vocabulary
     """
@@ -101,8 +101,8 @@ def prepare_text(
         )
     if running and given.spaced:
         raise ConfigError(
-            "The vocabulary puts a space in front of each text: it was learnt from sentences, not from running text.",
-            "Take that of a language model, or let a new one be learnt.",
+            "The vocabulary puts a space in front of each text: it was learned from sentences, not from running text.",
+            "Take that of a language model, or let a new one be learned.",
         )
     sides = repr((data.on_bad, facts.limit, facts.tail))
     train = _encoded(("training", sides), training, data.train, data, given, progress)

@@ -1,4 +1,4 @@
-"""Word vectors in word2vec's text format, for an embedding that starts from what others have learnt.
+"""Word vectors in word2vec's text format, for an embedding that starts from what others have learned.
 
 The first line says how many words and how wide; each other line is a word and its numbers, separated by spaces.
 """

@@ -67,7 +67,7 @@ class StoredArray:
             ) from None
 
     def _lies(self, what: str) -> DataError:
-        return DataError(f"{self.file}: its header says {self.text}, and {what}.", "Copy the file again, or mend it.")
+        return DataError(f"{self.file}: its header says {self.text}, and {what}.", "Copy the file again, or fix it.")
 
 
 def labelled_rows(

@@ -72,7 +72,7 @@ def prepare_images(
         valid.faults.enforce(share)
         valid = _numbered(valid, known, trained=labels is None)
     else:
-        train, valid, kept = _split(train, known, data.hold_out)
+        train, valid, kept = _split(train, known, data.valid_size)
     counts = dict(zip(known, np.bincount(train.classes, minlength=len(known)).tolist(), strict=True))
     mean, deviation = train.statistics()
     return ImageData(

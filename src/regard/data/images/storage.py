@@ -78,10 +78,10 @@ class ImageSet:
     def held_out(self, wanted: int) -> npt.NDArray[np.bool_]:
         """Say of each image whether it is held out for validation, (N,): so many, 0 for what suits; equal ones together."""
         keys = [str(hash) for hash in self.content_hashes().tolist()]
-        hold_out = HoldOut(wanted, noun="images", source="content")
+        valid_size = HoldOut(wanted, noun="images", source="content")
         for key in keys:
-            hold_out.add(key)
-        limit = hold_out.limit()
+            valid_size.add(key)
+        limit = valid_size.limit()
         return np.array([is_held_out(key, limit) for key in keys], np.bool_)
 
     @property

@@ -126,10 +126,10 @@ class ImageFaults:
             return
         counts = ", ".join(f"{count:,} {reason}" for reason, count in bad.items())
         first = "; ".join(f"{self._places(reason)[0]} ({reason})" for reason in list(bad)[:3])
-        mend = "Mend or remove them"
+        fix = "Fix or remove them"
         raise DataError(
             f"{n_bad:,} of {n_bad + self.n_good:,} images are bad (at most {share:.0%} may be): {counts}. First: {first}.",
-            f"{mend}, or leave the bad images out with --on-bad keep-going." if self.n_good else f"{mend}.",
+            f"{fix}, or leave the bad images out with --on-bad keep-going." if self.n_good else f"{fix}.",
         )
 
     def by_place(self) -> dict[str, str]:

@@ -260,7 +260,7 @@ def _told(
         told.append(("columns", columns.sentence()))
         if columns.idle_split:
             told.append(
-                ("note", f"all rows are learnt from; --split {columns.idle_split} would keep their parts apart")
+                ("note", f"all rows are learned from; --split {columns.idle_split} would keep their parts apart")
             )
     if source.part and facts.limit >= 0:
         told.append(("held out", f"no row of '{data.split}' is of validation"))

@@ -76,7 +76,7 @@ def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer, max_l
 
 
 def number_of(text: str) -> float:
-    """Return the number that a text is; ValueError with the reason if it is none that can be learnt."""
+    """Return the number that a text is; ValueError with the reason if it is none that can be learned."""
     try:
         # Python would read digits apart by underscores, which no table means.
         number = math.inf if "_" in text else float(text)

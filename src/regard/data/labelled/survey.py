@@ -1,4 +1,4 @@
-"""What labelled files hold and what is wrong with them: counted before anything is learnt, and remembered.
+"""What labelled files hold and what is wrong with them: counted before anything is learned, and remembered.
 
 Bad rows are left out and counted; too many of them stop. One class alone, or as many as there are rows, is an error.
 """
@@ -123,8 +123,8 @@ class LabelFacts:
 
 def look_through(source: Source, hashes: Mapping[str, str], progress: Progress) -> LabelFacts:
     """Read the training files for what they hold, or remember what was found in the same contents before."""
-    hold_out = None if source.data.valid else source.data.hold_out
-    key = ("labels", _VERSION, source.settings(), repr(hold_out), *source.contents(hashes))
+    valid_size = None if source.data.valid else source.data.valid_size
+    key = ("labels", _VERSION, source.settings(), repr(valid_size), *source.contents(hashes))
     found = dict(cached(key, lambda writer: _look_through(source, progress)).facts)
     counts = found.pop("counts")
     return LabelFacts(
@@ -139,7 +139,7 @@ def look_through(source: Source, hashes: Mapping[str, str], progress: Progress) 
 
 def _look_through(source: Source, progress: Progress) -> dict[str, object]:
     """Read the training files once; return what `look_through` remembers, as JSON."""
-    faults, hold_out = Faults(), HoldOut(source.data.hold_out, noun="examples", source="text")
+    faults, valid_size = Faults(), HoldOut(source.data.valid_size, noun="examples", source="text")
     labels: Counter[str] = Counter()
     largest: dict[str, int] = {}  # the largest hash of an example with each label
     n_examples = 0
@@ -149,14 +149,14 @@ def _look_through(source: Source, progress: Progress) -> dict[str, object]:
         if own:
             labels.update(example.labels)
         if not source.data.valid:
-            hold_out.add(example.key)
+            valid_size.add(example.key)
             hash = sentence_hash(example.key)
             largest |= {label: max(largest.get(label, -1), hash) for label in own}
         if n_examples % 1000 == 0:
             progress("reading", n_examples)
     _refuse_useless(source, labels, n_examples)
     has_valid = not source.data.valid and _has_valid(source)
-    limit = -1 if source.data.valid or has_valid else hold_out.limit()
+    limit = -1 if source.data.valid or has_valid else valid_size.limit()
     kept = sorted(label for label, hash in largest.items() if hash <= limit)
     counts = {"n_examples": n_examples, "labels": dict(labels), "limit": limit, "kept": kept, "has_valid": has_valid}
     return {"counts": counts, **faults.as_facts(source.files)}
@@ -174,7 +174,7 @@ def _has_valid(source: Source) -> bool:
 
 
 def _refuse_useless(source: Source, labels: Mapping[str, int], n_examples: int) -> None:
-    """Refuse labels from which nothing can be learnt."""
+    """Refuse labels from which nothing can be learned."""
     what = {"classify": ("examples", "label"), "tag": ("words", "tag")}.get(source.kind)
     if what is None:
         return
@@ -188,7 +188,7 @@ def _refuse_useless(source: Source, labels: Mapping[str, int], n_examples: int) 
         raise DataError(
             f"{', '.join(source.files)}: {len(labels):,} different labels in {n_examples:,} examples, "
             f"such as '{excerpt(next(iter(labels)))}'.",
-            "Say which column is the label with --label; numbers are learnt by `regard train regress`.",
+            "Say which column is the label with --label; numbers are learned by `regard train regress`.",
         )
 
 

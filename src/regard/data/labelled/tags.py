@@ -175,7 +175,7 @@ def _layout(file: str, number: int, line: str, data: DataConfig, labelled: bool)
     if conllu and len(cells) != len(CONLLU):
         raise DataError(
             f"{file}:{number}: CoNLL-U has {len(CONLLU)} columns parted by tabs, and {len(cells)} came.",
-            "Mend the file, or give it another name, such as words.conll.",
+            "Fix the file, or give it another name, such as words.conll.",
         )
     names = [plain(cell) for cell in cells]
     asked = [plain(name) for name in (data.text, data.label) if name and not name.isdecimal()]

@@ -169,7 +169,7 @@ def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -
     done: set[str] = set()
     for row in read_csv(file):
         if isinstance(row, Bad):
-            raise DataError(f"{file}:{row.line}: {row.reason}.", "Mend the row: a gap would shift all that follow.")
+            raise DataError(f"{file}:{row.line}: {row.reason}.", "Fix the row: a gap would shift all that follow.")
         if taken is None:
             named = _column(file, group, row.fields) if group else None
             taken = [_column(file, one, row.fields, may_lack=may_lack) for one in constants]

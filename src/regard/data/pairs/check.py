@@ -122,7 +122,7 @@ def _enforce(report: ScreeningReport, on_bad: str) -> None:
     raise DataError(
         f"{report.n_bad:,} of {report.n_read:,} pairs are bad ({share:.1%}, at most {BAD_SHARE:.0%} may be): {counts}. "
         f"First: {first}.",
-        "Mend the files, or leave the bad pairs out with --on-bad keep-going." if report.n_good else "Mend the files.",
+        "Fix the files, or leave the bad pairs out with --on-bad keep-going." if report.n_good else "Fix the files.",
     )
 
 

@@ -117,8 +117,8 @@ def _screen_once(data: DataConfig, contents: Mapping[str, str], progress: Progre
 
     Return also the largest hash of a source that is held out, -1 for none.
     """
-    hold_out = None if data.valid else data.hold_out
-    settings = repr((data.source, data.target, data.max_ratio, data.on_bad, hold_out))
+    valid_size = None if data.valid else data.valid_size
+    settings = repr((data.source, data.target, data.max_ratio, data.on_bad, valid_size))
     key = ("screening", _VERSION, settings, *(contents[file] for file in data.train))
     found = cached(key, lambda writer: _screen_all(data, progress)).facts
     examples = {
@@ -136,10 +136,10 @@ def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
     screening = screen(
         read_pairs(data.train, source=data.source, target=data.target), max_ratio=data.max_ratio, on_bad=data.on_bad
     )
-    hold_out = HoldOut(data.hold_out)
+    valid_size = HoldOut(data.valid_size)
     for count, pair in enumerate(screening, start=1):
         if not data.valid:
-            hold_out.add(pair.source)
+            valid_size.add(pair.source)
         if count % CHUNK == 0:
             progress("reading", count)
     report = screening.report
@@ -147,7 +147,7 @@ def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
         reason: [(data.train.index(one.file), one.line, one.excerpt) for one in bad]
         for reason, bad in report.examples.items()
     }
-    limit = -1 if data.valid else hold_out.limit()
+    limit = -1 if data.valid else valid_size.limit()
     return {
         "n_read": report.n_read,
         "n_good": report.n_good,

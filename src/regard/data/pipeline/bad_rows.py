@@ -1,4 +1,4 @@
-"""What text files hold and what is wrong with them: counted before anything is learnt, and remembered.
+"""What text files hold and what is wrong with them: counted before anything is learned, and remembered.
 
 Bad lines (no UTF-8, a NUL byte) are left out and counted; too many of them stop.
 """
@@ -133,16 +133,16 @@ class Faults:
         )
 
     def _remedy(self) -> str:
-        mend = "Mend the files"
+        fix = "Fix the files"
         if "not UTF-8" in self.reasons:
-            mend = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
-        return f"{mend}, or leave the bad lines out with --on-bad keep-going." if self.n_good else f"{mend}."
+            fix = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
+        return f"{fix}, or leave the bad lines out with --on-bad keep-going." if self.n_good else f"{fix}."
 
 
 def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> TextFacts:
     """Read the training files for what they hold, or remember what was found in the same contents before."""
-    hold_out = None if data.valid else data.hold_out
-    settings = repr((text_column(data), data.separator, data.on_bad, hold_out))
+    valid_size = None if data.valid else data.valid_size
+    settings = repr((text_column(data), data.separator, data.on_bad, valid_size))
     key = ("facts of text", _VERSION, settings, *(contents[file] for file in data.train))
     found = dict(cached(key, lambda writer: _look_through(data, progress)).facts)
     return TextFacts(**found.pop("counts"), left_out=LeftOut.of(found, data.train))
@@ -150,18 +150,18 @@ def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progre
 
 def _look_through(data: DataConfig, progress: Progress) -> dict[str, object]:
     """Read the training files once; return what `look_through` remembers, as JSON."""
-    faults, hold_out = Faults(), HoldOut(data.hold_out, noun="documents")
+    faults, valid_size = Faults(), HoldOut(data.valid_size, noun="documents")
     n_documents = n_characters = 0
     for passage in passages(good_parts(data.train, data, share=allowed_share(data.on_bad), faults=faults)):
         n_characters += len(passage.text)
         if passage.begins:
             n_documents += 1
-            hold_out.add(passage.text)  # its beginning stands for a document: equal ones are on one side
+            valid_size.add(passage.text)  # its beginning stands for a document: equal ones are on one side
         progress("reading", faults.n_good)
     limit, tail = -1, -1
     if not data.valid:
-        if n_documents >= FEW or data.hold_out:
-            limit = hold_out.limit()
+        if n_documents >= FEW or data.valid_size:
+            limit = valid_size.limit()
         else:
             tail = int((1 - TAIL) * n_characters)
     counts = {"n_documents": n_documents, "n_characters": n_characters, "limit": limit, "tail": tail}

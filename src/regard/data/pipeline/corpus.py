@@ -254,7 +254,7 @@ def _map(path: Path, dtype: str, count: int) -> npt.NDArray[Any]:
 
 
 class DamagedError(DataError):
-    """A corpus that is not whole: encoding the text again will mend it."""
+    """A corpus that is not whole: encoding the text again will fix it."""
 
 
 def _damaged(folder: Path, reason: str) -> DamagedError:

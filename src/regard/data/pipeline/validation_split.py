@@ -41,7 +41,7 @@ class HoldOut:
         """Return the largest hash to hold out: for as many as asked, or 1 %, 100 to 2,000, at most a tenth."""
         if self._wanted >= self._count:
             raise DataError(
-                f"data.hold_out asks for {self._wanted:,} {self._noun}, and there are {self._count:,}.",
+                f"data.valid_size asks for {self._wanted:,} {self._noun}, and there are {self._count:,}.",
                 "Hold out fewer, or give validation files with --valid.",
             )
         if self._count < 2:

@@ -1,7 +1,7 @@
 """From text to tokens and back, by a vocabulary kept as the `tokenizer.json` of the `tokenizers` library.
 
 Everything that shapes the tokens stands inside the file as parts of that library, so that any program which reads such
-files finds the same ids. No kind normalises the text. How a vocabulary is learnt is in `token_learning.py`, how one of
+files finds the same ids. No kind normalises the text. How a vocabulary is learned is in `token_learning.py`, how one of
 tiktoken is read in `tiktoken_files.py`. This file knows no model and no corpus format.
 """
 
@@ -23,7 +23,7 @@ from regard.errors import DataError, UsageError, did_you_mean
 SHARED, SOURCE, TARGET = "shared.json", "source.json", "target.json"
 
 SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
-"""What every vocabulary has: as tokens 0 to 3 where we learnt it, behind all others where it was brought along.
+"""What every vocabulary has: as tokens 0 to 3 where we learned it, behind all others where it was brought along.
 
 No text is ever encoded as one of them, but for what is unknown.
 """

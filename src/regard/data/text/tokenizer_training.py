@@ -74,7 +74,7 @@ def learn(
 def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequence[str] = ()) -> int:
     """Return a good vocabulary size for a corpus: 1,000 to 32,000, in thousands; more where the alphabet needs it.
 
-    Two thoughts. A subword needs examples to be learnt from, so the size grows with the corpus, as the number of
+    Two thoughts. A subword needs examples to be learned from, so the size grows with the corpus, as the number of
     distinct words does: with the square root (Heaps' law). Ten times the root of the number of words, counted as 5.5
     characters each so that writing without spaces counts too, is 8,000 for the 29,000 pairs of Multi30k, and reaches
     the customary 32,000 with about ten million words. And a corpus of few distinct words, however long, needs no more
@@ -115,7 +115,7 @@ class _Reading:
 
 
 def _blank(kind: str, *, running: bool) -> tokenizers.Tokenizer:
-    """Build the tokenizer of a kind, before it has learnt anything."""
+    """Build the tokenizer of a kind, before it has learned anything."""
     front = [] if running else [decoders.Strip(" ", 1, 0)]  # takes away the space that was put in front
     if kind in ("bpe", "bytes"):
         library = tokenizers.Tokenizer(models.BPE())

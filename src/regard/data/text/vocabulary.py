@@ -1,4 +1,4 @@
-"""The tokenizer that a config asks for: brought along as a file, or learnt from the texts of the corpus."""
+"""The tokenizer that a config asks for: brought along as a file, or learned from the texts of the corpus."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -26,12 +26,12 @@ def tokenizer_for(
 
 
 def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
-    """Refuse a vocabulary that was learnt without tokens that are needed."""
+    """Refuse a vocabulary that was learned without tokens that are needed."""
     for special in specials:
         if special not in tokenizer.specials:
             raise ConfigError(
-                f"The vocabulary has no token {special}: it was learnt for another task.",
-                "Take that of a run of the same task, or let a new one be learnt.",
+                f"The vocabulary has no token {special}: it was learned for another task.",
+                "Take that of a run of the same task, or let a new one be learned.",
             )
 
 
@@ -40,7 +40,7 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
     if not config.file:
         if config.kind == "tiktoken":
             raise ConfigError(
-                "A vocabulary of kind tiktoken is brought along, not learnt.",
+                "A vocabulary of kind tiktoken is brought along, not learned.",
                 "Set tokenizer.file to a file such as cl100k_base.tiktoken, or choose another tokenizer.kind.",
             )
         return None

@@ -120,7 +120,7 @@ NOUNS = tuple(
     computer computers       Computer m Computer              thing upright machine goods
     phone phones             Telefon n Telefone               thing machine goods
     camera cameras           Kamera f Kameras                 thing machine flat sent goods
-    clock clocks             Uhr f Uhren                      thing mended sent goods
+    clock clocks             Uhr f Uhren                      thing fixed sent goods
     key keys                 Schlüssel m Schlüssel            thing flat goods
     knife knives             Messer n Messer                  thing flat goods
     spoon spoons             Löffel m Löffel                  thing flat goods
@@ -129,20 +129,20 @@ NOUNS = tuple(
     ball balls               Ball m Bälle                     thing toy sent goods
     toy toys                 Spielzeug n Spielzeuge           thing toy sent goods
     doll dolls               Puppe f Puppen                   thing toy flat sent goods
-    guitar guitars           Gitarre f Gitarren               thing gift mended goods
+    guitar guitars           Gitarre f Gitarren               thing gift fixed goods
     ring rings               Ring m Ringe                     thing flat sent goods
     flower flowers           Blume f Blumen                   thing gift drawn goods
     gift gifts               Geschenk n Geschenke             thing packed flat goods
     table tables             Tisch m Tische                   furniture surface goods
     desk desks               Schreibtisch m Schreibtische     furniture surface goods
-    chair chairs             Stuhl m Stühle                   furniture seat goods mended
-    bench benches            Bank f Bänke                     furniture seat goods mended
+    chair chairs             Stuhl m Stühle                   furniture seat goods fixed
+    bench benches            Bank f Bänke                     furniture seat goods fixed
     sofa sofas               Sofa n Sofas                     furniture seat couch goods
-    bed beds                 Bett n Betten                    furniture couch goods mended
+    bed beds                 Bett n Betten                    furniture couch goods fixed
     shelf shelves            Regal n Regale                   furniture surface goods
-    cupboard cupboards       Schrank m Schränke               furniture opened goods mended
-    door doors               Tür f Türen                      part opened mended
-    window windows           Fenster n Fenster                part opened cleaned mended
+    cupboard cupboards       Schrank m Schränke               furniture opened goods fixed
+    door doors               Tür f Türen                      part opened fixed
+    window windows           Fenster n Fenster                part opened cleaned fixed
     house houses             Haus n Häuser                    building inside home landmark drawn built
     castle castles           Schloss n Schlösser              building inside home landmark drawn built
     hotel hotels             Hotel n Hotels                   building inside home landmark built

@@ -94,7 +94,7 @@ VERBS = tuple(
     close / closed              schließen schließt geschlossen      direct opened  ordered
     wash / washed               waschen wäscht gewaschen            direct washed  ordered
     clean / cleaned             putzen putzt geputzt                direct cleaned  ordered
-    repair / repaired           reparieren repariert repariert      direct vehicle machine mended  liked shared favor
+    repair / repaired           reparieren repariert repariert      direct vehicle machine fixed  liked shared favor
     take / took                 nehmen nimmt genommen               direct thing food text clothes  ordered
     forget / forgot             vergessen vergisst vergessen        direct thing clothes text  mishap
     hide / hid                  verstecken versteckt versteckt      direct thing text

@@ -17,7 +17,7 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.task import Indices
 
 ENDS = 2  # the start and the end token of a piece
-FIXED = 20  # the seed of what is hidden where nothing is learnt: the same in every run, so that their scores compare
+FIXED = 20  # the seed of what is hidden where nothing is learned: the same in every run, so that their scores compare
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,11 @@ class Caption:
 
     @cached_property
     def augmentation(self) -> Augmentation:
-        """What is done to the images that are learnt from."""
+        """What is done to the images that are learned from."""
         return Augmentation(**vars(self.config.augmentation))
 
     def loss(self, model: Any, batch: CaptionBatch, *, smoothing: float) -> tuple[Tensor, float]:
-        """The cross entropy summed over the captions' tokens, and their number; learnt from images changed at random."""
+        """The cross entropy summed over the captions' tokens, and their number; learned from images changed at random."""
         images = self.scaled(batch.images)
         if model.training and self.augmentation.changes:
             seed = int(torch.randint(2**62, ()))  # torch's generator has the seed of this very update

@@ -111,7 +111,7 @@ class Image:
 
     @cached_property
     def augmentation(self) -> Augmentation:
-        """What is done to the images that are learnt from."""
+        """What is done to the images that are learned from."""
         return Augmentation(**vars(self.config.augmentation))
 
     @cached_property

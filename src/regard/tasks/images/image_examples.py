@@ -1,6 +1,6 @@
 """Images in batches, and read in them: as bytes, which are scaled where the model is.
 
-Whatever is random about images is drawn when a batch is learnt from, not when it is read: what reads ahead of the
+Whatever is random about images is drawn when a batch is learned from, not when it is read: what reads ahead of the
 updates draws nothing.
 """
 

@@ -20,7 +20,7 @@ FILE = "images.json"
 class ImageTable:
     """What images become, and how their pixels are scaled, channel by channel.
 
-    mean, deviation:  of the training pixels from 0 to 1, which are learnt as (pixel - mean) / deviation
+    mean, deviation:  of the training pixels from 0 to 1, which are learned as (pixel - mean) / deviation
     labels:           classes in the order of their numbers, with their `counts` in training
     longest:          tokens of the longest caption in training
     """

@@ -24,7 +24,7 @@ from regard.tasks.task import Indices
 class Classified:
     """The likeliest class of a text, and the probability of each, the likeliest first.
 
-    cut: whether the text's end was left out, because it is longer than those that were learnt from.
+    cut: whether the text's end was left out, because it is longer than those that were learned from.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""What is answered in a run: its classes or tags and how often each is learnt from, or the scale of its numbers.
+"""What is answered in a run: its classes or tags and how often each is learned from, or the scale of its numbers.
 
 Kept as labels.json beside the vocabulary, and told in the report before the first step.
 """
@@ -26,7 +26,7 @@ class OtherTaskError(DataError):
 class LabelTable:
     """labels: classes or tags in the order of their numbers, with their `counts` in training; none for numbers.
 
-    mean, deviation:  of the training numbers, which are learnt as (number - mean) / deviation
+    mean, deviation:  of the training numbers, which are learned as (number - mean) / deviation
     n_features:       of the vectors that are labelled; 0 for text
     pairs:            whether two texts together were labelled
     """
@@ -92,7 +92,7 @@ class LabelTable:
 
 
 def label_facts(labels: Sequence[str], counts: Sequence[int], noun: str) -> list[tuple[str, str]]:
-    """What a report says of labels, and how often each is learnt from."""
+    """What a report says of labels, and how often each is learned from."""
     pairs = sorted(zip(counts, labels, strict=True), key=lambda pair: -pair[0])
     total = max(1, sum(counts))
     # A class that is called by a number is put in quotes, or the two would run into each other.

@@ -1,6 +1,6 @@
 """Regression: a text, a protein letter by letter, or a sequence of vectors, to a number.
 
-Numbers are learnt standardised, (number - mean) / deviation of the training data, and told as they were written.
+Numbers are learned standardised, (number - mean) / deviation of the training data, and told as they were written.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The number of a text; `cut` where the text's end was left out, because it is longer than those learnt from."""
+    """The number of a text; `cut` where the text's end was left out, because it is longer than those learned from."""
 
     value: float
     cut: bool = False

@@ -47,9 +47,9 @@ class WholeSequenceTask(SequenceTask, Generic[Answer]):
         if not n_texts or are_pairs == self.table.pairs:
             return
         if are_pairs:
-            raise UsageError("The model learnt from single texts, and second ones are given.", "Leave them out.")
+            raise UsageError("The model learned from single texts, and second ones are given.", "Leave them out.")
         raise UsageError(
-            "The model learnt from pairs of texts, and there is no second text.",
+            "The model learned from pairs of texts, and there is no second text.",
             "Give one to each: --second TEXT, or a tab and the text behind a line of standard input; in Python seconds=[…].",
         )
 
