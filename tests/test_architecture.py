@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "parts": {"errors"},
     "data": GROUND,
     "demo": GROUND,
-    "runs": GROUND,
+    "runs": GROUND | {"evaluation.metrics"},
     "evaluation": GROUND,
     "decoding": GROUND | {"parts.decoder_state"},
     "models": GROUND | {"parts"},

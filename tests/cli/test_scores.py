@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from regard.cli.scores import score_cell, scores_text, telling_score
-from regard.evaluation.names import LABELS, TELLING
 
 
 def test_every_score_has_its_digits() -> None:
@@ -27,7 +26,3 @@ def test_a_score_that_is_not_there() -> None:
 )
 def test_the_score_that_says_most(scores: dict[str, Any], expected: str) -> None:
     assert telling_score(scores) == expected
-
-
-def test_every_telling_score_has_a_label() -> None:
-    assert set(TELLING) < set(LABELS)

@@ -5,7 +5,7 @@ import math
 import pytest
 import sacrebleu
 
-from regard.evaluation.scores import lower_is_better, perplexity, score_translations, text_scores
+from regard.evaluation.scores import Score, perplexity, score_translations, text_scores
 
 # The example of sacreBLEU's README ("Using SacreBLEU from Python"), with its two sets of references.
 HYPOTHESES = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
@@ -73,6 +73,15 @@ def test_text_is_scored_by_its_tokens_and_by_its_bytes():
     assert text_scores(30_000.0, n_tokens=30, n_bytes=None)[1].value == math.inf
 
 
-def test_only_faults_are_better_when_lower():
-    names = ("bleu", "chrf", "ter", "perplexity", "accuracy", "macro_f1", "spearman", "mae")
-    assert [lower_is_better(name) for name in names] == [False, False, True, True, False, False, False, True]
+@pytest.mark.parametrize(
+    ("name", "value", "written"),
+    [
+        ("bleu", 23.456, "BLEU 23.46"),
+        ("accuracy", 91.256, "accuracy 91.26 %"),
+        ("loss", 0.123456, "loss 0.1235"),
+        ("spearman", math.nan, "Spearman —"),
+        ("my_own", 2.0, "my_own 2.00"),
+    ],
+)
+def test_a_score_is_written_as_its_metric_has_it(name, value, written):
+    assert str(Score(name=name, value=value, signature="")) == written

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from regard.evaluation.names import LABELS
-from regard.runs.ranking import LOWER_IS_BETTER, NOTHING, prefers_average, worth
+from regard.runs.ranking import NOTHING, prefers_average, worth
 
 
 @pytest.mark.parametrize(
@@ -28,14 +27,6 @@ def test_which_validation_is_better(best_by: str, better: dict[str, float], wors
 def test_nothing_is_known_of_no_validation() -> None:
     assert worth({}, "bleu") == worth({"step": 3}, "loss") == NOTHING
     assert worth({"loss": math.nan, "bleu": 3.0}, "bleu") == worth({"loss": math.inf}, "loss") == NOTHING
-
-
-def test_every_score_has_a_direction() -> None:
-    # TER is not among those that a validation has: it would be lower for better.
-    assert set(LABELS) - LOWER_IS_BETTER == {
-        "bleu", "chrf", "ter", "accuracy", "top_5", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision",
-        "entity_recall", "spearman", "r_squared",
-    }  # fmt: skip
 
 
 def test_a_run_means_its_average_unless_the_best_is_better() -> None:

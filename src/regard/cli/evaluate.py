@@ -19,7 +19,7 @@ from regard.cli.options import (
     changed,
 )
 from regard.cli.outputs import refuse_output, write_output
-from regard.cli.terminal import PATIENCE, Stages, decimal, note, print_json, print_lines, print_table, tell
+from regard.cli.terminal import PATIENCE, Stages, note, print_json, print_lines, print_table, tell
 from regard.cli.translate import one_line
 from regard.errors import UsageError
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 LABELLED = ("classify", "tag", "regress", "image")
 WRITING = ("translate", "caption")
-PERCENT = ("accuracy", "top_5", "masked_accuracy", "macro_f1", "entity_f1", "entity_precision", "entity_recall")
 # What is counted while a run is scored; of running text tokens.
 UNITS = {
     "translate": "sentences",
@@ -174,8 +173,7 @@ def show_scores(run: str, loaded: "Run", found: "Evaluation", *, json: bool, by_
         print_json({**facts, **scores_as_json(found, by_length=by_length)})
         return
     tell(f"{run} ({facts['checkpoint']}): {found.count:,} {found.unit}, {speed:,.1f} a second")
-    digits = dict.fromkeys(PERCENT, 2) if loaded.config.task not in WRITING else {s.name: 2 for s in found.scores}
-    rows = [[score.label, decimal(score.value, digits.get(score.name, 4)), score.signature] for score in found.scores]
+    rows = [[score.label, score.text, score.signature] for score in found.scores]
     print_table(["score", "value", "signature"], rows, left=(0, 2))
     if by_length:
         print_lines([""])

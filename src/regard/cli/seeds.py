@@ -16,7 +16,7 @@ from regard.cli.train_options import RunOptions
 from regard.cli.training_view import follow, make_views
 from regard.config import RunConfig, read
 from regard.errors import RunError, TrainingError
-from regard.evaluation.names import LABELS
+from regard.evaluation.metrics import find_metric
 from regard.models.presets import decided_by_data, find_preset, model_config, resolved
 from regard.runs.folder import RunFolder
 from regard.runtime import keep_freed_memory
@@ -134,7 +134,7 @@ def report(folders: Mapping[int, Path], reached: Mapping[int, Finished | None], 
     rows: dict[str, Scores] = {str(folders[seed]): scores for seed, scores in found.items()}
     rows |= {"mean": means, "standard deviation": deviations}
     print_table(
-        ["average of checkpoints" if averaged else "best validation", *(LABELS.get(name, name) for name in names)],
+        ["average of checkpoints" if averaged else "best validation", *(find_metric(name).label for name in names)],
         [[label, *(decimal(scores.get(name), 3) for name in names)] for label, scores in rows.items()],
     )
 

@@ -21,7 +21,7 @@ from regard.cli.terminal import (
     size,
 )
 from regard.config import to_tables
-from regard.evaluation.names import LABELS
+from regard.evaluation.metrics import METRICS
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.ranking import prefers_average
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
@@ -44,8 +44,8 @@ def show(
     if summary.checkpoints:
         print_lines([""])
         names = dict.fromkeys(name for one in summary.checkpoints for name in one.scores if name != "step")
-        shown = [name for name in LABELS if name in names]
-        headings = ["checkpoint", "size", *(LABELS[name] for name in shown), ""]
+        shown = [name for name in METRICS if name in names]
+        headings = ["checkpoint", "size", *(METRICS[name].label for name in shown), ""]
         cells = [_cells(summary, one, shown) for one in summary.checkpoints]
         print_table(headings, cells, left=(0, len(headings) - 1))
 

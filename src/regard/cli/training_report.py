@@ -2,7 +2,7 @@
 
 from regard.cli.terminal import duration, size
 from regard.config import TrainingConfig
-from regard.evaluation.names import LABELS
+from regard.evaluation.metrics import find_metric
 from regard.training.events import Report
 
 
@@ -44,9 +44,7 @@ def end(training: TrainingConfig) -> str:
     if training.minutes:
         ends.append(f"{training.minutes:g} minutes")
     if training.patience:
-        ends.append(
-            f"{training.patience} validations without a better {LABELS.get(training.best_by, training.best_by)}"
-        )
+        ends.append(f"{training.patience} validations without a better {find_metric(training.best_by).label}")
     return f"after {' or '.join(ends)}{', whichever comes first' if len(ends) > 1 else ''}"
 
 

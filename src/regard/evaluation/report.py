@@ -12,7 +12,7 @@ import numpy as np
 
 from regard.errors import DataError, UsageError
 from regard.evaluation.lengths import LengthBucket, buckets_by_length
-from regard.evaluation.scores import Score, lower_is_better, score_of
+from regard.evaluation.scores import Score, score_of
 from regard.evaluation.significance import SEED, Significance, compare_to_baseline
 from regard.evaluation.statistics import METRICS, Counts, References, Statistics, gather_statistics, reference_streams
 
@@ -81,7 +81,7 @@ class Comparison:
         """Size, speed and scores: one row a system."""
         headings = ["system", "parameters", "sentences/s"]
         for score in self.rows[0].scores:
-            headings.append(f"{score.label} {'↓' if lower_is_better(score.name) else '↑'}")
+            headings.append(f"{score.label} {'↑' if score.metric.higher_is_better else '↓'}")
         cells = []
         for row in self.rows:
             size = "" if row.parameters is None else f"{row.parameters:,}"

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.evaluation.names import LABELS
+from regard.evaluation.metrics import Metric, find_metric
 from regard.evaluation.statistics import (
     METRICS,
-    TEXT_METRICS,
     References,
     Statistics,
     gather_statistics,
@@ -29,9 +28,22 @@ class Score:
     signature: str
 
     @property
+    def metric(self) -> Metric:
+        """What is to be known of the score beside its value."""
+        return find_metric(self.name)
+
+    @property
     def label(self) -> str:
         """The name as people write it."""
-        return LABELS[self.name]
+        return self.metric.label
+
+    @property
+    def text(self) -> str:
+        """The value as people write it in a report of scores."""
+        return self.metric.format(self.value, precise=True)
+
+    def __str__(self) -> str:
+        return f"{self.label} {self.text}{' %' if self.metric.percent else ''}"
 
 
 def score_translations(
@@ -69,8 +81,3 @@ def text_scores(nats: float, *, n_tokens: int, n_bytes: int | None) -> list[Scor
     """
     whole = None if n_bytes is None else np.array([float(n_bytes)])
     return [score_of(found) for found in text_statistics(np.array([nats]), np.array([float(n_tokens)]), whole)]
-
-
-def lower_is_better(name: str) -> bool:
-    """Tell whether a score counts faults."""
-    return name in ("ter", "mae", *TEXT_METRICS)

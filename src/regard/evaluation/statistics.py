@@ -19,7 +19,6 @@ from sacrebleu.metrics.ter import TER
 from regard.errors import DataError, UsageError, did_you_mean
 
 METRICS = ("bleu", "chrf", "ter")
-TEXT_METRICS = ("loss", "perplexity", "bits_per_byte")
 # The tokenizers of sacreBLEU that work offline; the two mecab ones need an extra package of it.
 TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
 

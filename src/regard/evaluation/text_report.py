@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.evaluation.report import Table, check_names, scores_as_json, significance_table
-from regard.evaluation.scores import Score, lower_is_better, score_of
+from regard.evaluation.scores import Score, score_of
 from regard.evaluation.significance import SEED, Significance, compare_to_baseline
 from regard.evaluation.statistics import Counts, text_statistics
 
@@ -51,7 +51,7 @@ class TextComparison:
         """Size, speed and scores: one row a system."""
         headings = ["system", "parameters", "bytes/s"]
         for score in self.rows[0].scores:
-            headings.append(f"{score.label} {'↓' if lower_is_better(score.name) else '↑'}")
+            headings.append(f"{score.label} {'↑' if score.metric.higher_is_better else '↓'}")
         cells = []
         for row in self.rows:
             size = "" if row.parameters is None else f"{row.parameters:,}"

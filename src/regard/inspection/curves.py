@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regard.errors import UsageError
-from regard.evaluation.names import LABELS, TELLING
+from regard.evaluation.metrics import METRICS, Metric, headline_metric
 from regard.inspection.axis_labels import safe_label, text_style
 from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
 
@@ -26,11 +26,11 @@ def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
     """
     if not any(runs.values()):
         raise UsageError("There are no metrics to draw.", "Train for some steps first, or name a run that was trained.")
-    score, label = _main_score(runs.values())
+    score = _main_score(runs.values())
     panels = [
         ("training loss", "train", "loss", _draw_noisy),
         ("validation loss", "valid", "loss", _draw_dots),
-        (f"validation {label}", "valid", score, _draw_dots),
+        (f"validation {score.label}", "valid", score.name, _draw_dots),
         ("learning rate", "train", "learning_rate", _draw_line),
     ]
     figure = make_figure(10, 6.6, layout="constrained")
@@ -166,10 +166,10 @@ def _name_runs(figure: "Figure", lines: Mapping[str, "Line2D"]) -> None:
         text.set(**text_style())
 
 
-def _main_score(runs: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, str]:
-    """The score to draw, and its name: the first of a task's own that any run recorded."""
+def _main_score(runs: Iterable[Sequence[Mapping[str, Any]]]) -> Metric:
+    """The score to draw beside the loss: the one that says most of those that any run recorded."""
     recorded = {field for records in runs for record in records if record.get("kind") == "valid" for field in record}
-    return next(((name, LABELS[name]) for name in TELLING if name in recorded), ("bleu", "BLEU"))
+    return headline_metric(recorded) or METRICS["bleu"]
 
 
 def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> tuple[Numbers, Numbers]:

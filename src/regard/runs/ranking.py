@@ -1,15 +1,16 @@
 """Which of two validations is better, by the score that the run is after (`training.best_by`).
 
-Loads nothing: whoever lists runs need not wait for it.
+Loads nothing large: whoever lists runs need not wait for it.
 """
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from regard.evaluation.metrics import find_metric
+
 Worth = tuple[int, float, float]
 NOTHING: Worth = (-3, -math.inf, -math.inf)
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "bits_per_byte", "mae"})
 
 
 def worth(validation: Mapping[str, Any], best_by: str) -> Worth:
@@ -24,7 +25,7 @@ def worth(validation: Mapping[str, Any], best_by: str) -> Worth:
     for place, name in enumerate((best_by, "accuracy", "loss")):
         value = validation.get(name)
         if value is not None:
-            return -place, -value if name in LOWER_IS_BETTER else value, -loss
+            return -place, value if find_metric(name).higher_is_better else -value, -loss
     return NOTHING
 
 

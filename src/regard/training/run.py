@@ -15,6 +15,7 @@ from regard import runtime
 from regard.config import RunConfig, override, read, to_toml
 from regard.data.pairs.check import content_hash
 from regard.errors import ConfigError, DataError, RunError, UsageError, did_you_mean
+from regard.evaluation.metrics import find_metric
 from regard.models.presets import build_model, check_model, model_config, resolved
 from regard.runs import checkpoints, metrics, names, selection
 from regard.runs.disk import disk_errors, write_atomically
@@ -31,7 +32,6 @@ from regard.training.schedules import check_schedule
 from regard.training.session import Session
 from regard.training.weight_transfer import Beginning
 
-DECODED = ("bleu", "chrf")  # scores of decoded sentences
 IMAGES = ("image", "caption")  # tasks whose folders and files have hashes of their own kind, known when they are read
 
 
@@ -173,7 +173,7 @@ def check_best_by(config: RunConfig) -> None:
             f"training.best_by cannot be '{best_by}': the task {config.task} has no such score.",
             did_you_mean(best_by, known),
         )
-    if best_by in DECODED and not config.training.validate_samples:
+    if find_metric(best_by).decoded and not config.training.validate_samples:
         raise ConfigError(
             f"training.best_by is {best_by}, which needs decoded sentences, and training.validate_samples is 0.",
             "Let a validation decode some, or all: --set training.validate_samples=-1",

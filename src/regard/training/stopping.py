@@ -1,7 +1,7 @@
 """When a run is over: a pure function of its settings and of where it stands."""
 
 from regard.config import TrainingConfig
-from regard.evaluation.names import LABELS
+from regard.evaluation.metrics import find_metric
 
 
 def reason_to_end(training: TrainingConfig, *, step: int, epoch: int, seconds: float, worse: int) -> str:
@@ -14,5 +14,5 @@ def reason_to_end(training: TrainingConfig, *, step: int, epoch: int, seconds: f
     if training.minutes and seconds >= 60 * training.minutes:
         return f"{training.minutes:g} minutes are over"
     if training.patience and worse >= training.patience:
-        return f"{training.patience} validations brought no better {LABELS.get(training.best_by, training.best_by)}"
+        return f"{training.patience} validations brought no better {find_metric(training.best_by).label}"
     return ""
