@@ -186,7 +186,7 @@ def test_a_network_of_ones_own_is_trained(corpus: tuple[str, str], tiny: dict[st
     assert set(events[-1].best) == {"step", "loss", "perplexity"}
     assert 'preset = ""\n' in (path / "config.toml").read_text()
     assert "a network of its own, " in (path / "README.md").read_text()
-    with pytest.raises(RunError, match="trained with a network of the caller's own"):
+    with pytest.raises(RunError, match="trained with a custom network"):
         regard.load(path)
     loaded = regard.load(path, model=MyModel(), threads=1)
     assert same(loaded.model, model)

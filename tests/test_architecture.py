@@ -174,6 +174,16 @@ def test_importing_the_package_is_quick() -> None:
     assert done.stdout == "loaded:\n"
 
 
+def test_using_a_run_loads_nothing_of_training(trained: Path) -> None:
+    program = (
+        "import sys, regard\n"
+        f"regard.load({str(trained)!r}, threads=1).translate(['a dog'])\n"
+        "print('loaded:', *sorted(name for name in sys.modules if name.startswith('regard.training')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "loaded:\n"
+
+
 def test_the_packages_names_exist() -> None:
     assert set(regard.__all__) <= set(dir(regard))
     for name in regard.__all__:

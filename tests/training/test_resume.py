@@ -392,10 +392,11 @@ def test_a_network_of_the_callers_own_is_resumed_to_the_same_bytes(
     with pytest.raises(RunError) as caught:
         drive(resume(tmp_path / "parts"))
     assert caught.value.problem == (
-        f"{tmp_path / 'parts'} was trained with a network of the caller's own, which its config cannot rebuild."
+        f"{tmp_path / 'parts' / 'config.toml'} names no preset: the run was trained with a custom network, which its "
+        "config cannot rebuild."
     )
     assert caught.value.remedy == (
-        "Give the network from Python: regard.load(run, model=…), regard.resume(run, model=…)."
+        "Pass the network from Python: regard.load(run, model=…), regard.resume(run, model=…)."
     )
     torch.manual_seed(99)
     drive(resume(tmp_path / "parts", model=OwnNetwork()))

@@ -16,6 +16,7 @@ from regard.api.predict import Prediction, check_list, predict
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.errors import CheckpointError, UsageError
 from regard.evaluation.statistics import check_tokenizer
+from regard.models.presets import rebuild_model
 from regard.runs import checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
@@ -30,7 +31,6 @@ from regard.tasks.language_model.task import Language
 from regard.tasks.task import Progress
 from regard.tasks.translation.task import Translate
 from regard.tasks.translation.translator import Translation
-from regard.training import run as training
 
 ALL = "all"  # instead of a part of a table
 
@@ -260,7 +260,7 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     checkpoint, notes = selection.select(reference)
     # Decoding is in full precision, whatever training was in.
     machine = runtime.prepare(dataclasses.replace(config.runtime, device=device, threads=threads, precision="fp32"))
-    model = training.rebuild(folder, config) if model is None else model
+    model = rebuild_model(config, origin=str(folder.config_file)) if model is None else model
     _fill(model, checkpoints.load_weights(checkpoint), checkpoint)
     if (checkpoint.path / names.EMA).exists():
         # What was validated. It holds each parameter once, under its first name, and no counts: they stay the model's.

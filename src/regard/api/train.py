@@ -1,11 +1,11 @@
-"""New runs, and runs that go on."""
+"""New runs, and runs that go on. `training` is imported where something is trained: using a run needs none of it."""
 
 import dataclasses
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -17,12 +17,12 @@ from regard.runs import averaging
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
-from regard.training import init_from
-from regard.training import run as training
-from regard.training.events import Event, Finished
+
+if TYPE_CHECKING:
+    from regard.training.events import Event
 
 Files = str | Path | Sequence[str | Path]
-Watch = Callable[[Event], None]
+Watch = Callable[["Event"], None]
 BY_EPOCHS = (
     "classify",
     "tag",
@@ -52,6 +52,9 @@ def train(
     vocabulary: another run, whose vocabulary is taken
     watch: called with every event
     """
+    from regard.training import init_from
+    from regard.training import run as training
+
     tables = {"task": task, "data": {"train": _names(train), "valid": _names(valid)}}
     given = {**({"model.preset": model} if isinstance(model, str) and model else {}), **(settings or {})}
     config = configuration.override(
@@ -77,12 +80,16 @@ def resume(
 
     settings: what is changed for good, such as {"training.steps": 8000} to move the end
     """
+    from regard.training import run as training
+
     _follow(training.resume(run, model=model, settings=settings), watch)
     return load(run, model=model)
 
 
-def _follow(events: Iterable[Event], watch: Watch) -> None:
+def _follow(events: Iterable["Event"], watch: Watch) -> None:
     """Show every event; a signal that stopped the run, which is saved by then, reaches the caller after all."""
+    from regard.training.events import Finished
+
     stopped = 0
     for event in events:
         watch(event)
@@ -99,6 +106,8 @@ def _names(files: Files) -> list[str]:
 
 def with_defaults(config: RunConfig) -> RunConfig:
     """Choose what a user need not say: the model, an end for the run, and a schedule that fits the end."""
+    from regard.training import init_from
+
     config = init_from.with_model(config)
     if not config.model.preset:
         preset = default_preset(config.task)

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.config import ModelTable, build
-from regard.errors import UsageError, did_you_mean
+from regard.config import ModelTable, RunConfig, build
+from regard.errors import RunError, UsageError, did_you_mean
 from regard.models.bert import Bert, BertConfig
 from regard.models.captioner import Captioner, CaptionerConfig
 from regard.models.convnet import ConvNet, ConvNetConfig
@@ -270,6 +270,16 @@ def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:
 def build_model(config: ModelConfig, *, seed: int = 0) -> nn.Module:
     """Build the network of a config with its first weights."""
     return _MODELS[type(config)](config, seed=seed)
+
+
+def rebuild_model(config: RunConfig, *, origin: str) -> nn.Module:
+    """Build the network of a trained run again, with its initial weights; `origin` is the file that the config stands in."""
+    if not config.model.preset:
+        raise RunError(
+            f"{origin} names no preset: the run was trained with a custom network, which its config cannot rebuild.",
+            "Pass the network from Python: regard.load(run, model=…), regard.resume(run, model=…).",
+        )
+    return build_model(model_config(config.model, origin=origin), seed=config.seed)
 
 
 def positions_of(table: ModelTable) -> int | None:

@@ -14,9 +14,9 @@ from torch import nn
 from regard import runtime
 from regard.config import RunConfig, override, read, to_toml
 from regard.data.pairs.check import content_hash
-from regard.errors import ConfigError, DataError, RunError, UsageError, did_you_mean
+from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
-from regard.models.presets import build_model, check_model, model_config, resolved
+from regard.models.presets import build_model, check_model, model_config, rebuild_model, resolved
 from regard.runs import checkpoints, metrics, names, selection
 from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import Reference, RunFolder
@@ -125,7 +125,7 @@ def resume(
         prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
         refuse_changed_data(run, begun_with, prepared.hashes)
         if model is None:
-            model = rebuild(run, config)
+            model = rebuild_model(config, origin=str(run.config_file))
         prepared.task.initialise(model)
         beginning = Beginning.of_run(run)
         if beginning is not None and not names.find(run):
@@ -141,16 +141,6 @@ def resume(
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
         yield from session.go()
-
-
-def rebuild(run: RunFolder, config: RunConfig) -> nn.Module:
-    """Build the network of a run again, with its first weights."""
-    if not config.model.preset:
-        raise RunError(
-            f"{run} was trained with a network of the caller's own, which its config cannot rebuild.",
-            "Give the network from Python: regard.load(run, model=…), regard.resume(run, model=…).",
-        )
-    return build_model(model_config(config.model, origin=str(run.config_file)), seed=config.seed)
 
 
 def check(config: RunConfig) -> None:
