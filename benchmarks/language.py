@@ -35,10 +35,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard import runtime
-from regard.config import RunConfig, from_tables
-from regard.decoding.greedy import greedy
+from regard.config import DecodingConfig, RunConfig, from_tables
 from regard.decoding.prompt import Prompt
+from regard.decoding.request import Request
 from regard.decoding.rules import Banned
+from regard.decoding.search import decode
 from regard.decoding.sliding_context import Sliding
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.presets import build_model, model_config
@@ -141,14 +142,13 @@ def serve_regard(config: RunConfig, *, n_batches: int, quick: bool) -> None:
         return {"tokens": sum(update.weight for update in made), "loss": made[-1].loss}
 
     def generate(n: int) -> Answer:
-        found = greedy(
-            decoder,
-            decoder.start(n),
+        request = Request(
             prompt=Prompt(prompts(config, n)),
             end_id=END,
             limits=torch.full((n,), length),
             rules=[Banned((END,))],
         )
+        found = decode(decoder, decoder.start(n), request, DecodingConfig(beam=1))
         return {"tokens": n * length, "ids": [one.best.ids for one in found]}
 
     with runtime.denormals_as_zero():

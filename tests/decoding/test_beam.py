@@ -6,26 +6,30 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.decoding.beam import Beam, search, watch
-from regard.decoding.beam_events import Finished, Kept, Pruned
-from regard.decoding.greedy import greedy
+from regard.config import DecodingConfig
+from regard.decoding.beam import Beam, beam_search, watch_beam_search
+from regard.decoding.beam_events import BeamFinished, BeamKept, BeamPruned
 from regard.decoding.penalties import GNMT, LengthPower
+from regard.decoding.request import Request
 from regard.decoding.rules import Banned, ForcedPrefix, MinLength, NoRepeatedNgram, RepetitionPenalty
+from regard.decoding.search import decode
 from regard.errors import UsageError
 
 START, END = 0, 1
 PENALTIES = [LengthPower(alpha) for alpha in (-0.5, 0.0, 0.6, 1.0, 1.4)] + [GNMT(0.6)]
 
 
+def request(seeds, limits=None, rules=()):
+    return Request(prompt=START, end_id=END, limits=torch.tensor(limits or [8] * len(seeds)), rules=rules)
+
+
 def run(model, seeds, *, limits=None, rules=(), **options):
-    limits = torch.tensor(limits or [8] * len(seeds))
-    return search(model, model.start(seeds), Beam(**options), prompt=START, end_id=END, limits=limits, rules=rules)
+    return beam_search(model, model.start(seeds), request(seeds, limits, rules), Beam(**options))
 
 
-def run_watched(model, seeds, *, limits=None, rules=(), **options):
+def run_watched(model, seeds, *, limits=None, **options):
     """Return the events of each step and the results."""
-    limits = torch.tensor(limits or [8] * len(seeds))
-    stream = watch(model, model.start(seeds), Beam(**options), prompt=START, end_id=END, limits=limits, rules=rules)
+    stream = watch_beam_search(model, model.start(seeds), request(seeds, limits), Beam(**options))
     steps = []
     while True:
         try:
@@ -108,10 +112,9 @@ def test_the_search_stops_as_soon_as_the_answer_is_certain(prefix_model):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_a_beam_of_one_is_greedy_search(prefix_model, alpha):
-    model, seeds, penalty = prefix_model(), list(range(20)), LengthPower(alpha)
-    limits = torch.tensor([8] * 20)
-    expected = greedy(model, model.start(seeds), prompt=START, end_id=END, limits=limits, penalty=penalty)
-    for found, wanted in zip(run(model, seeds, width=1, penalty=penalty), expected, strict=True):
+    model, seeds = prefix_model(), list(range(20))
+    expected = decode(model, model.start(seeds), request(seeds), DecodingConfig(beam=1, length_penalty=alpha))
+    for found, wanted in zip(run(model, seeds, width=1, penalty=LengthPower(alpha)), expected, strict=True):
         assert_same(outputs(found), outputs(wanted))
 
 
@@ -214,7 +217,7 @@ def test_watching_changes_nothing(prefix_model):
 @pytest.mark.parametrize("width", [1, 3])
 def test_the_best_leaf_is_the_result(prefix_model, width):
     steps, results = run_watched(prefix_model(), [0, 1, 2], width=width)
-    finished = [event for events in steps for event in events if isinstance(event, Finished)]
+    finished = [event for events in steps for event in events if isinstance(event, BeamFinished)]
     for number, decoded in enumerate(results):
         best = max((event for event in finished if event.node.sentence == number), key=lambda event: event.score)
         path = best.node.path()
@@ -233,7 +236,7 @@ def test_events_grow_a_tree(prefix_model):
             assert event.node.number not in numbers
             assert len(event.node.path()) == length
             numbers.add(event.node.number)
-        kept = {event.node for event in events if isinstance(event, Kept)}
+        kept = {event.node for event in events if isinstance(event, BeamKept)}
     assert not kept
 
 
@@ -246,9 +249,9 @@ def test_every_candidate_has_one_event_and_pruned_ones_say_what_killed_them(pref
         for number in {event.node.sentence for event in events}:
             own = [event for event in events if event.node.sentence == number]
             assert len(own) == (2 * width if length > 1 else min(2 * width, 7))
-            survivors = {event.node.total for event in own if not isinstance(event, Pruned)}
+            survivors = {event.node.total for event in own if not isinstance(event, BeamPruned)}
             for event in own:
-                if not isinstance(event, Pruned):
+                if not isinstance(event, BeamPruned):
                     continue
                 reasons.add((event.reason, event.node.token == END, length == limit))
                 assert event.value <= event.against
@@ -258,7 +261,7 @@ def test_every_candidate_has_one_event_and_pruned_ones_say_what_killed_them(pref
                 else:
                     assert event.value == event.node.total / penalty.largest_divisor(length=length, limit=limit)
                     assert event.node.total not in survivors
-                    earlier = [one for step in steps[:length] for one in step if isinstance(one, Finished)]
+                    earlier = [one for step in steps[:length] for one in step if isinstance(one, BeamFinished)]
                     assert event.against == max(one.score for one in earlier if one.node.sentence == number)
     assert {("beam", False, False), ("beam", True, False), ("beam", False, True), ("hopeless", False, False)} <= reasons
 

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from regard.decoding.beam import Beam, search
+from regard.decoding.beam import Beam, beam_search
 from regard.decoding.ensemble import Ensemble, EnsembleState
+from regard.decoding.request import Request
 from regard.decoding.rules import RepetitionPenalty
 from regard.errors import UsageError
 
@@ -10,8 +11,8 @@ START, END = 0, 1
 
 
 def run(model, inputs, rules=()):
-    options = {"prompt": START, "end_id": END, "limits": torch.tensor([8] * 4), "rules": rules}
-    return search(model, model.start(inputs), Beam(width=3, n_best=2), **options)
+    request = Request(prompt=START, end_id=END, limits=torch.tensor([8] * 4), rules=rules)
+    return beam_search(model, model.start(inputs), request, Beam(width=3, n_best=2))
 
 
 def test_a_model_with_itself_is_the_model(prefix_model):

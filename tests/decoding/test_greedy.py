@@ -3,18 +3,20 @@ import math
 import pytest
 import torch
 
-from regard.decoding.greedy import greedy
-from regard.decoding.penalties import LengthPower
+from regard.config import DecodingConfig
 from regard.decoding.prompt import Prompt
+from regard.decoding.request import Request
 from regard.decoding.rules import Banned, ForcedPrefix, MinLength
+from regard.decoding.search import decode
 from regard.errors import UsageError
 
 START, END = 0, 1
 
 
-def run(model, seeds, *, limits=None, rules=(), **options):
-    limits = torch.tensor(limits or [8] * len(seeds))
-    return greedy(model, model.start(seeds), prompt=START, end_id=END, limits=limits, rules=rules, **options)
+def run(model, seeds, *, prompt=START, limits=None, rules=(), **options):
+    limits = torch.tensor(limits or [8] * len(seeds), dtype=torch.long)
+    request = Request(prompt=prompt, end_id=END, limits=limits, rules=rules)
+    return decode(model, model.start(seeds), request, DecodingConfig(beam=1, **options))
 
 
 def by_hand(model, seed, limit):
@@ -41,7 +43,7 @@ def test_the_likeliest_token_is_written_until_the_end_token_or_the_limit(prefix_
 
 
 def test_the_score_divides_by_the_length_penalty(prefix_model):
-    [decoded] = run(prefix_model(end_bias=-1), [1], penalty=LengthPower(0.5))
+    [decoded] = run(prefix_model(end_bias=-1), [1], length_penalty=0.5)
     length = len(decoded.best.log_probs)
     assert length > 1
     assert decoded.best.score == pytest.approx(sum(decoded.best.log_probs) / length**0.5)
@@ -61,8 +63,7 @@ def test_finished_sentences_leave_the_batch(prefix_model):
 
 def test_a_sentence_may_start_with_a_token_of_its_own(prefix_model):
     model = prefix_model()
-    limits = torch.tensor([1, 1])
-    results = greedy(model, model.start([7, 7]), prompt=Prompt(torch.tensor([[3], [4]])), end_id=END, limits=limits)
+    results = run(model, [7, 7], prompt=Prompt(torch.tensor([[3], [4]])), limits=[1, 1])
     assert [decoded.best.log_probs for decoded in results] == [
         (pytest.approx(model.logits(7, (start,)).log_softmax(-1).max().item()),) for start in (3, 4)
     ]
@@ -102,5 +103,4 @@ def test_a_model_that_yields_no_numbers_is_an_error(constant):
 
 
 def test_no_sentences_give_no_results(prefix_model):
-    model = prefix_model()
-    assert greedy(model, model.start([]), prompt=START, end_id=END, limits=torch.zeros(0, dtype=torch.long)) == []
+    assert run(prefix_model(), []) == []

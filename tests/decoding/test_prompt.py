@@ -5,6 +5,7 @@ import torch
 
 from regard.config import DecodingConfig
 from regard.decoding.prompt import Prompt
+from regard.decoding.request import Request
 from regard.decoding.rules import BannedSequences, NoRepeatedNgram, RepetitionPenalty, Step
 from regard.decoding.search import can_stream, decode, stream
 from regard.models.gpt import GPT, GPTConfig
@@ -24,9 +25,8 @@ def model() -> GPT:
     return GPT(config, seed=1).eval()
 
 
-def options(rows, keys):
-    limits = torch.full((len(rows),), 9)
-    return {"prompt": Prompt.of(rows), "end_id": END, "limits": limits, "keys": keys, "seed": 4}
+def request(rows, keys):
+    return Request(prompt=Prompt.of(rows), end_id=END, limits=torch.full((len(rows),), 9), keys=keys, seed=4)
 
 
 def test_padding_stands_in_front_for_rules() -> None:
@@ -36,16 +36,16 @@ def test_padding_stands_in_front_for_rules() -> None:
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_prompts_of_different_lengths_equal_those_alone(model: GPT, search: str) -> None:
-    together = decode(model, model.start(len(ROWS)), SEARCHES[search], **options(ROWS, range(len(ROWS))))
+    together = decode(model, model.start(len(ROWS)), request(ROWS, range(len(ROWS))), SEARCHES[search])
     for number, row in enumerate(ROWS):
-        [alone] = decode(model, model.start(1), SEARCHES[search], **options([row], [number]))
+        [alone] = decode(model, model.start(1), request([row], [number]), SEARCHES[search])
         for one, two in zip(together[number].hypotheses, alone.hypotheses, strict=True):
             assert one.ids == two.ids
             assert one.log_probs == pytest.approx(two.log_probs, abs=1e-4)
 
 
 def test_a_prompt_is_read_and_not_written(model: GPT) -> None:
-    [decoded] = decode(model, model.start(1), SEARCHES["greedy"], **options([[5, 6, 7]], [0]))
+    [decoded] = decode(model, model.start(1), request([[5, 6, 7]], [0]), SEARCHES["greedy"])
     written = [*decoded.best.ids, *([END] if decoded.best.finished else [])]
     ids = torch.tensor([[5, 6, 7, *written]])
     with torch.inference_mode():
@@ -87,7 +87,7 @@ def vars_of(step: Step) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("search", ["greedy", "samples"])
 def test_a_stream_shows_what_will_be_returned(model: GPT, search: str) -> None:
     config = SEARCHES[search]
-    steps = stream(model, model.start(len(ROWS)), config, **options(ROWS, range(len(ROWS))))
+    steps = stream(model, model.start(len(ROWS)), request(ROWS, range(len(ROWS))), config)
     shown: dict[tuple[int, int], list[int]] = {}
     try:
         while True:
@@ -95,7 +95,7 @@ def test_a_stream_shows_what_will_be_returned(model: GPT, search: str) -> None:
                 shown.setdefault((one.sentence, one.output), []).append(one.token)
     except StopIteration as end:
         results = end.value
-    assert results == decode(model, model.start(len(ROWS)), config, **options(ROWS, range(len(ROWS))))
+    assert results == decode(model, model.start(len(ROWS)), request(ROWS, range(len(ROWS))), config)
     for number, decoded in enumerate(results):
         found = sorted(
             tuple(token for token in tokens if token != END) for (n, _), tokens in shown.items() if n == number

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from regard.decoding.result import DeadEndError, Decoded, check_limits, check_possible, hypothesis
+from regard.decoding.result import DeadEndError, Decoded, check_possible, hypothesis
 from regard.errors import UsageError
 
 
@@ -12,15 +12,6 @@ def test_the_end_token_is_no_part_of_the_ids_but_its_log_prob_is_kept():
     cut = hypothesis([4, 5], [-0.1, -0.2], score=-0.15, end_id=1)
     assert (cut.ids, cut.log_probs, cut.finished) == ((4, 5), (-0.1, -0.2), False)
     assert Decoded((ended, cut)).best is ended
-
-
-def test_a_limit_below_one_is_refused():
-    check_limits([1, 2])
-    with pytest.raises(UsageError) as raised:
-        check_limits([3, 0])
-    assert str(raised.value) == (
-        "Every sentence needs a limit of at least 1 token, but sentence 1 has 0.\nGive a larger maximum length."
-    )
 
 
 @pytest.mark.parametrize("log_prob", [-math.inf, math.nan])

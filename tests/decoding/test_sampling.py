@@ -3,24 +3,26 @@ import math
 import pytest
 import torch
 
-from regard.decoding.greedy import greedy
+from regard.config import DecodingConfig
+from regard.decoding.request import Request
 from regard.decoding.rules import Banned, ForcedPrefix
-from regard.decoding.sampling import LIKELY, Sampling, sample
+from regard.decoding.sampling import LIKELY, Sampling
+from regard.decoding.search import decode
 from regard.errors import UsageError
 
 START, END = 0, 1
 PROBS = [0.1, 0.2, 0.4, 0.3]
 
 
-def run(model, seeds, *, limit=8, rules=(), keys=None, **options):
+def run(model, seeds, *, limit=8, samples=1, rules=(), seed=1, keys=None, **options):
     limits = torch.full((len(seeds),), limit)
-    state = model.start(seeds)
-    return sample(model, state, Sampling(**options), prompt=START, end_id=END, limits=limits, rules=rules, keys=keys)
+    request = Request(prompt=START, end_id=END, limits=limits, rules=rules, seed=seed, keys=keys)
+    return decode(model, model.start(seeds), request, DecodingConfig(sample=True, n_best=samples, **options))
 
 
-def run_greedy(model, seeds, *, limit=8):
-    limits = torch.full((len(seeds),), limit)
-    return greedy(model, model.start(seeds), prompt=START, end_id=END, limits=limits)
+def run_greedy(model, seeds):
+    request = Request(prompt=START, end_id=END, limits=torch.full((len(seeds),), 8))
+    return decode(model, model.start(seeds), request, DecodingConfig(beam=1))
 
 
 def frequencies(probs, **options):
@@ -159,8 +161,7 @@ def test_a_model_that_yields_no_numbers_is_an_error(constant):
         ({"top_k": -1}, "top_k must not be below 0, but it is -1.\nGive 0 for the whole vocabulary."),
         ({"top_p": 0.0}, "top_p must be above 0 and at most 1, but it is 0.0.\nGive 1.0 for the whole vocabulary."),
         ({"top_p": 1.5}, "top_p must be above 0 and at most 1, but it is 1.5.\nGive 1.0 for the whole vocabulary."),
-        ({"samples": 0}, "At least 1 sample must be drawn a sentence, but 0 were asked for.\nGive 1 or more."),
-        ({"seed": -1}, "The seed of sampling must not be below 0, but it is -1.\nGive 0 or more."),
+        ({"samples": 0}, "At least 1 sample must be drawn per sentence, but 0 were asked for.\nGive 1 or more."),
     ],
 )
 def test_senseless_options_are_refused(options, message):

@@ -1,39 +1,45 @@
 import torch
 
 from regard.config import DecodingConfig
-from regard.decoding.beam import Beam, search
-from regard.decoding.greedy import greedy
+from regard.decoding.autoregressive import autoregress
+from regard.decoding.beam import Beam, beam_search
+from regard.decoding.greedy import likeliest
 from regard.decoding.penalties import LengthPower
+from regard.decoding.request import Request
+from regard.decoding.result import run_to_end
 from regard.decoding.rules import Banned, ForcedPrefix, MinLength, NoRepeatedNgram, RepetitionPenalty
-from regard.decoding.sampling import Sampling, sample
+from regard.decoding.sampling import Sampling, drawing
 from regard.decoding.search import config_rules, decode
 
-COMMON = {"prompt": 0, "end_id": 1, "limits": torch.tensor([6, 6, 6])}
+
+def request(**options):
+    return Request(prompt=0, end_id=1, limits=torch.tensor([6, 6, 6]), **options)
 
 
 def run(model, config, **options):
-    return decode(model, model.start([1, 2, 3]), config, **COMMON, **options)
+    return decode(model, model.start([1, 2, 3]), request(**options), config)
 
 
 def test_a_beam_of_one_is_greedy_search(prefix_model):
     model = prefix_model()
-    expected = greedy(model, model.start([1, 2, 3]), penalty=LengthPower(0.3), **COMMON)
-    assert run(model, DecodingConfig(beam=1, length_penalty=0.3)) == expected
+    steps = autoregress(model, model.start([1, 2, 3]), request(), likeliest, penalty=LengthPower(0.3))
+    assert run(model, DecodingConfig(beam=1, length_penalty=0.3)) == run_to_end(steps)
 
 
 def test_a_wider_beam_is_beam_search(prefix_model):
     model = prefix_model()
     beam = Beam(width=4, n_best=2, penalty=LengthPower(0.3))
-    expected = search(model, model.start([1, 2, 3]), beam, **COMMON)
+    expected = beam_search(model, model.start([1, 2, 3]), request(), beam)
     assert run(model, DecodingConfig(beam=4, n_best=2, length_penalty=0.3)) == expected
 
 
 def test_sampling_takes_its_options_seed_and_keys(prefix_model):
     model = prefix_model()
-    sampling = Sampling(temperature=1.3, top_k=6, top_p=0.95, samples=2, seed=7)
-    expected = sample(model, model.start([1, 2, 3]), sampling, keys=[30, 20, 10], **COMMON)
+    asked = request(seed=7, keys=[30, 20, 10])
+    choose = drawing(Sampling(temperature=1.3, top_k=6, top_p=0.95, samples=2), asked)
+    steps = autoregress(model, model.start([1, 2, 3]), asked, choose, width=2)
     config = DecodingConfig(sample=True, temperature=1.3, top_k=6, top_p=0.95, n_best=2)
-    assert run(model, config, seed=7, keys=[30, 20, 10]) == expected
+    assert run(model, config, seed=7, keys=[30, 20, 10]) == run_to_end(steps)
 
 
 def test_the_config_says_which_rules_hold():

@@ -5,6 +5,8 @@ import torch
 
 from regard.config import DecodingConfig
 from regard.decoding.prompt import Prompt
+from regard.decoding.request import Request
+from regard.decoding.rules import Banned
 from regard.decoding.search import decode
 from regard.decoding.sliding_context import Sliding
 from regard.models.gpt import GPT, GPTConfig
@@ -37,17 +39,15 @@ def slowly(model: GPT, prompt: list[int], length: int) -> list[int]:
     return written
 
 
-def options(rows, length):
-    from regard.decoding.rules import Banned
-
+def request(rows, length, **options):
     limits = torch.full((len(rows),), length)
-    return {"prompt": Prompt.of(rows), "end_id": END, "limits": limits, "rules": [Banned((END,))]}
+    return Request(prompt=Prompt.of(rows), end_id=END, limits=limits, rules=[Banned((END,))], **options)
 
 
 @pytest.mark.parametrize("prompt", [[3], [3, 4, 5, 6, 7], [2, 3, 4, 5, 6, 7, 8, 9]])
 def test_a_full_context_forgets_its_older_half(model: GPT, prompt: list[int]) -> None:
     sliding = Sliding(model, LIMIT)
-    [decoded] = decode(sliding, sliding.start(1), DecodingConfig(beam=1), **options([prompt], 30))
+    [decoded] = decode(sliding, sliding.start(1), request([prompt], 30), DecodingConfig(beam=1))
     written = slowly(model, prompt, 30)
     assert list(decoded.best.ids) == written
     assert len(set(written)) > 3
@@ -59,9 +59,9 @@ def test_a_full_context_forgets_its_older_half(model: GPT, prompt: list[int]) ->
 def test_a_row_does_not_depend_on_the_others(model: GPT, config: DecodingConfig) -> None:
     rows = [[3], [4, 5, 6, 7, 8, 9, 2, 3], [5, 5, 5]]
     sliding = Sliding(model, LIMIT)
-    together = decode(sliding, sliding.start(3), config, **options(rows, 25), keys=range(3))
+    together = decode(sliding, sliding.start(3), request(rows, 25, keys=range(3)), config)
     for number, row in enumerate(rows):
-        [alone] = decode(sliding, sliding.start(1), config, **options([row], 25), keys=[number])
+        [alone] = decode(sliding, sliding.start(1), request([row], 25, keys=[number]), config)
         assert [one.ids for one in together[number].hypotheses] == [one.ids for one in alone.hypotheses]
 
 
@@ -100,7 +100,7 @@ def test_two_tokens_are_read_for_one_written_however_the_rows_differ(model: GPT,
     counted = Counted(model)
     sliding = Sliding(counted, LIMIT)
     rows = [[3 + place for place in range(1 + number)] for number in range(n_rows)]
-    decode(sliding, sliding.start(n_rows), DecodingConfig(beam=1), **options(rows, 80))
+    decode(sliding, sliding.start(n_rows), request(rows, 80), DecodingConfig(beam=1))
     assert counted.n_read < 2.1 * n_rows * 80
     # Who waits while others read again does not pile up empty slots.
     assert counted.widest <= 2 * LIMIT

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.decoding.beam import Beam, search
-from regard.decoding.greedy import greedy
-from regard.decoding.penalties import LengthPower
+from regard.config import DecodingConfig
+from regard.decoding.request import Request
 from regard.decoding.rules import Banned, BannedSequences, MinLength, NoRepeatedNgram, RepetitionPenalty, Step
+from regard.decoding.search import decode
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -118,8 +118,11 @@ def generate(network, inputs, **options):
     return [tuple(row[: row.index(END)]) if END in row else tuple(row) for row in rows], found.get("sequences_scores")
 
 
-def common(inputs):
-    return {"prompt": PAD, "end_id": END, "limits": torch.full((len(inputs[0]),), LIMIT)}
+def ours(network, inputs, config, rules=()):
+    """Decode by our search."""
+    model, limits = Marian(network), torch.full((len(inputs[0]),), LIMIT)
+    request = Request(prompt=PAD, end_id=END, limits=limits, rules=[Banned((PAD,)), *rules])
+    return decode(model, model.start(inputs), request, config)
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0, 1.4])
@@ -127,14 +130,11 @@ def test_beam_search_agrees(network, inputs, alpha):
     expected, scores = generate(
         network, inputs, num_beams=4, num_return_sequences=4, early_stopping="never", length_penalty=alpha
     )
-    model = Marian(network)
-    beam = Beam(width=4, n_best=4, penalty=LengthPower(alpha))
-    results = search(model, model.start(inputs), beam, rules=[Banned((PAD,))], **common(inputs))
+    results = ours(network, inputs, DecodingConfig(beam=4, n_best=4, length_penalty=alpha))
     assert [one.ids for decoded in results for one in decoded.hypotheses] == expected
     assert [one.score for decoded in results for one in decoded.hypotheses] == pytest.approx(scores.tolist(), abs=1e-4)
     assert len({len(ids) for ids in expected}) > 3
-    best = Beam(width=4, penalty=LengthPower(alpha))
-    alone = search(model, model.start(inputs), best, rules=[Banned((PAD,))], **common(inputs))
+    alone = ours(network, inputs, DecodingConfig(beam=4, length_penalty=alpha))
     assert [decoded.best.ids for decoded in alone] == expected[::4]
 
 
@@ -142,9 +142,7 @@ def test_rules_agree_in_beam_search(network, inputs):
     options = {"num_beams": 4, "early_stopping": "never", "length_penalty": 1.0}
     expected, _ = generate(network, inputs, **options, min_new_tokens=4, no_repeat_ngram_size=2)
     free, _ = generate(network, inputs, **options)
-    model = Marian(network)
-    rules = [Banned((PAD,)), MinLength(4, END), NoRepeatedNgram(2)]
-    results = search(model, model.start(inputs), Beam(width=4), rules=rules, **common(inputs))
+    results = ours(network, inputs, DecodingConfig(beam=4), [MinLength(4, END), NoRepeatedNgram(2)])
     assert [decoded.best.ids for decoded in results] == expected
     assert expected != free
 
@@ -161,8 +159,7 @@ def test_rules_agree_in_beam_search(network, inputs):
 def test_rules_agree_in_greedy_search(network, inputs, options, rules):
     expected, _ = generate(network, inputs, num_beams=1, **options)
     free, _ = generate(network, inputs, num_beams=1)
-    model = Marian(network)
-    results = greedy(model, model.start(inputs), rules=[Banned((PAD,)), *rules], **common(inputs))
+    results = ours(network, inputs, DecodingConfig(beam=1), rules)
     assert [decoded.best.ids for decoded in results] == expected
     assert expected != free
 
@@ -195,6 +192,5 @@ def test_each_rule_does_what_the_processor_does(rule, processor):
 
 def test_greedy_search_agrees(network, inputs):
     expected, _ = generate(network, inputs, num_beams=1)
-    model = Marian(network)
-    results = greedy(model, model.start(inputs), rules=[Banned((PAD,))], **common(inputs))
+    results = ours(network, inputs, DecodingConfig(beam=1))
     assert [decoded.best.ids for decoded in results] == expected

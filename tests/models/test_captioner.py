@@ -8,9 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.config import DecodingConfig
-from regard.decoding.beam import Beam
-from regard.decoding.beam import search as beam_search
-from regard.decoding.greedy import greedy
+from regard.decoding.request import Request
+from regard.decoding.result import Hypothesis
 from regard.decoding.search import decode
 from regard.errors import ConfigError, DataError
 from regard.models.captioner import CHOICES, Captioner, CaptionerConfig
@@ -216,13 +215,15 @@ def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any]) -> None:
 
 # -- search -------------------------------------------------------------------------------------------------------------
 
-LIMITS = torch.tensor([8, 8, 8])
-ENDS: dict[str, Any] = {"prompt": 1, "end_id": 2, "limits": LIMITS}
+
+def search(model: Captioner, config: DecodingConfig, images: Tensor = IMAGES, seed: int = 1) -> list[Hypothesis]:
+    request = Request(prompt=1, end_id=2, limits=torch.tensor([8] * len(images)), seed=seed)
+    return [one.best for one in decode(model, model.start(images), request, config)]
 
 
 @every_pair
 @torch.no_grad()
-def test_greedy_search_and_a_beam_of_one_write_the_likeliest_token_again_and_again(choices: dict[str, Any]) -> None:
+def test_greedy_search_writes_the_likeliest_token_again_and_again(choices: dict[str, Any]) -> None:
     model = make(3, **choices)
     expected = []
     for image in IMAGES:
@@ -230,19 +231,18 @@ def test_greedy_search_and_a_beam_of_one_write_the_likeliest_token_again_and_aga
         while len(written) < 9 and written[-1] != 2:
             written.append(int(model(image[None], torch.tensor([written]))[0, -1].argmax()))
         expected.append(tuple(token for token in written[1:] if token != 2))
-    assert [one.best.ids for one in greedy(model, model.start(IMAGES), **ENDS)] == expected
-    assert [one.best.ids for one in beam_search(model, model.start(IMAGES), Beam(width=1), **ENDS)] == expected
+    assert [one.ids for one in search(model, DecodingConfig(beam=1))] == expected
 
 
 @every_pair
 @torch.no_grad()
 def test_a_beam_has_the_probabilities_of_the_whole_forward_pass(choices: dict[str, Any]) -> None:
     model = make(3, **choices)
-    for image, one in zip(IMAGES, beam_search(model, model.start(IMAGES), Beam(width=4), **ENDS), strict=True):
-        written = [*one.best.ids, 2] if one.best.finished else list(one.best.ids)
+    for image, one in zip(IMAGES, search(model, DecodingConfig(beam=4)), strict=True):
+        written = [*one.ids, 2] if one.finished else list(one.ids)
         logits = model(image[None], torch.tensor([[1, *written[:-1]]]))
         expected = logits[0].log_softmax(-1)[torch.arange(len(written)), torch.tensor(written)]
-        assert_close(torch.tensor(one.best.log_probs), expected, atol=1e-4)
+        assert_close(torch.tensor(one.log_probs), expected, atol=1e-4)
 
 
 @every_pair
@@ -252,7 +252,7 @@ def test_captions_are_drawn_by_a_seed(choices: dict[str, Any]) -> None:
 
     def drawn(seed: int) -> list[tuple[int, ...]]:
         config = DecodingConfig(sample=True, temperature=1.0)
-        return [one.best.ids for one in decode(model, model.start(IMAGES), config, seed=seed, **ENDS)]
+        return [one.ids for one in search(model, config, seed=seed)]
 
     assert drawn(1) == drawn(1) != drawn(2)
 
@@ -295,8 +295,8 @@ def test_four_captions_are_learnt_by_heart(choices: dict[str, Any]) -> None:
     assert float(loss.detach()) / weight < 0.05
     model.eval()
     with torch.no_grad():
-        found = greedy(model, model.start(images), prompt=1, end_id=2, limits=torch.tensor([6] * 4))
-    assert [one.best.ids for one in found] == [(4, 5, 6, 7), (4, 5, 9), (8,), (16, 15, 14, 13)]
+        found = search(model, DecodingConfig(beam=1), images)
+    assert [one.ids for one in found] == [(4, 5, 6, 7), (4, 5, 9), (8,), (16, 15, 14, 13)]
 
 
 @every_pair

@@ -50,12 +50,15 @@ def test_logits_equal_those_of_gpt2() -> None:
 
 
 def test_greedy_tokens_equal_those_of_gpt2() -> None:
-    from regard.decoding.greedy import greedy
+    from regard.config import DecodingConfig
     from regard.decoding.prompt import Prompt
+    from regard.decoding.request import Request
+    from regard.decoding.search import decode
 
     model = shaken(make_model())
     prompt = some_ids(4, 5)
-    found = greedy(model, model.start(4), prompt=Prompt(prompt), end_id=1, limits=torch.full((4,), 18))
+    request = Request(prompt=Prompt(prompt), end_id=1, limits=torch.full((4,), 18))
+    found = decode(model, model.start(4), request, DecodingConfig(beam=1))
     expected = gpt2_like(model).generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=18, do_sample=False
     )

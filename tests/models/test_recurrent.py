@@ -13,10 +13,9 @@ from torch import Tensor
 
 import regard
 from regard.config import DecodingConfig
-from regard.decoding.beam import Beam
-from regard.decoding.beam import search as beam_search
-from regard.decoding.greedy import greedy
+from regard.decoding.request import Request
 from regard.decoding.result import Hypothesis
+from regard.decoding.search import decode
 from regard.errors import ConfigError, UsageError
 from regard.models.recurrent import CHOICES, Recurrent, RecurrentConfig
 from regard.parts.dropout import seeded
@@ -142,22 +141,21 @@ LIMITS = torch.tensor([8, 8, 8])
 
 
 def search(model: Recurrent, width: int) -> list[Hypothesis]:
-    start = model.start((SOURCE, LENGTHS))
-    return [one.best for one in beam_search(model, start, Beam(width=width), prompt=1, end_id=2, limits=LIMITS)]
+    request = Request(prompt=1, end_id=2, limits=LIMITS)
+    found = decode(model, model.start((SOURCE, LENGTHS)), request, DecodingConfig(beam=width))
+    return [one.best for one in found]
 
 
 @pytest.mark.parametrize("attention", ["none", "bilinear"])
 @torch.no_grad()
 def test_greedy_search_writes_the_likeliest_token_again_and_again(attention: str) -> None:
     model = make(3, attention=attention)
-    found = greedy(model, model.start((SOURCE, LENGTHS)), prompt=1, end_id=2, limits=LIMITS)
-    for row, one in enumerate(found):
+    for row, one in enumerate(search(model, 1)):
         written = [1]
         while len(written) < 9 and written[-1] != 2:
             logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([written]))
             written.append(int(logits[0, -1].argmax()))
-        assert tuple(token for token in written[1:] if token != 2) == one.best.ids
-    assert [one.ids for one in search(model, 1)] == [one.best.ids for one in found]
+        assert tuple(token for token in written[1:] if token != 2) == one.ids
 
 
 @pytest.mark.parametrize("attention", ["none", "bilinear"])

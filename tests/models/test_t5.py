@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from transformers import T5Config as TheirConfig
 from transformers import T5ForConditionalGeneration
 
-from regard.config import ModelTable, from_tables, override
-from regard.decoding.beam import Beam, search
-from regard.decoding.greedy import greedy
+from regard.config import DecodingConfig, ModelTable, from_tables, override
+from regard.decoding.request import Request
+from regard.decoding.search import decode
 from regard.errors import ConfigError
 from regard.models.presets import PRESETS, build_model, check_model, count_parameters, model_config
 from regard.models.t5 import T5, T5Config
@@ -167,7 +167,8 @@ def test_greedy_tokens_equal_those_of_the_transformers_package(choices: dict[str
     source, lengths, _ = some_pairs(12, 9, 1)
     mask = (torch.arange(9) < lengths[:, None]).long()
     limits = torch.full((12,), 16)
-    found = greedy(model, model.start((source, lengths)), prompt=START, end_id=END, limits=limits)
+    request = Request(prompt=START, end_id=END, limits=limits)
+    found = decode(model, model.start((source, lengths)), request, DecodingConfig(beam=1))
     written = reference(model).generate(source, attention_mask=mask, max_new_tokens=16, do_sample=False, num_beams=1)
     expected = [row[: row.index(END)] if END in row else row for row in written[:, 1:].tolist()]
     assert [list(one.best.ids) for one in found] == expected
@@ -235,7 +236,8 @@ def test_beam_search_finds_what_its_scores_say() -> None:
     source, lengths, _ = some_pairs(5, 9, 1)
     limits = torch.full((5,), 10)
     state = model.start((source, lengths))
-    for row, one in enumerate(search(model, state, Beam(width=4), prompt=START, end_id=END, limits=limits)):
+    request = Request(prompt=START, end_id=END, limits=limits)
+    for row, one in enumerate(decode(model, state, request, DecodingConfig(beam=4))):
         ids = [*one.best.ids, END][:10]
         with torch.no_grad():
             logits = model(source[row : row + 1], lengths[row : row + 1], torch.tensor([[START, *ids[:-1]]]))

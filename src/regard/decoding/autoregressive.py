@@ -1,21 +1,19 @@
-"""One token at a time and no way back: the loop that greedy search and sampling share."""
+"""The autoregressive loop of greedy search and sampling: one token at a time, and no way back."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
 
-from regard.decoding.penalties import LengthPenalty
-from regard.decoding.prompt import Prompt, as_prompt
+from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.protocol import Decoder, StateType
-from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
-from regard.decoding.rules import Rule, Step, apply_rules
+from regard.decoding.request import Request
+from regard.decoding.result import Decoded, Hypothesis, check_possible, hypothesis
+from regard.decoding.rules import Step, apply_rules
 
 # (log-probabilities (R, V), position, the rows' numbers (R,) among all that started) -> token ids (R,)
 Choose = Callable[[Tensor, int, Tensor], Tensor]
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class _Line:
+class _Output:
     """What one row has written."""
 
     sentence: int
@@ -51,31 +49,28 @@ class _Line:
         return hypothesis(self.tokens, self.log_probs, score=score, end_id=end_id)
 
 
-def walk(
+def autoregress(
     decoder: Decoder[StateType],
     state: StateType,
+    request: Request,
     choose: Choose,
     *,
-    prompt: int | Prompt,
-    end_id: int,
-    limits: Tensor,
-    rules: Sequence[Rule],
-    penalty: LengthPenalty,
     width: int = 1,
+    penalty: LengthPenalty = DEFAULT_PENALTY,
 ) -> Generator[list[Written], None, list[Decoded]]:
-    """Write `width` outputs a sentence, each of whose tokens `choose` picks. See `greedy` for the other arguments.
+    """Write `width` outputs per sentence of `state`, each of whose tokens `choose` picks; `penalty` is only for the score.
 
     Yields what is written at each step; the results are the generator's return value.
     """
-    check_limits(limits.tolist())
+    limits, end_id = request.limits, request.end_id
     if not len(limits):
         return []
     sentences = [
-        [_Line(number, output, limit) for output in range(width)] for number, limit in enumerate(limits.tolist())
+        [_Output(number, output, limit) for output in range(width)] for number, limit in enumerate(limits.tolist())
     ]
     open_sentences = sentences
     rows = torch.arange(len(sentences) * width, device=limits.device)
-    first = as_prompt(prompt, limits)
+    first = request.first()
     logits, state = decoder.step(state, first.ids, first.counts)
     read = first.behind()
     if width > 1:  # read once, and gone on from several times
@@ -83,7 +78,7 @@ def walk(
     written, owners = read[:, :0], rows // width  # (R, T), and the sentence of each row
     while True:
         log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-        log_probs = apply_rules(rules, log_probs, Step(logits, read, written, owners))
+        log_probs = apply_rules(request.rules, log_probs, Step(logits, read, written, owners))
         ids = choose(log_probs, written.shape[1], rows).unsqueeze(1)
         written = torch.cat((written, ids), dim=1)
 
@@ -105,12 +100,3 @@ def walk(
 
     outputs = [[line.hypothesis(penalty, end_id=end_id) for line in sentence] for sentence in sentences]
     return [Decoded(tuple(sorted(output, key=lambda one: -one.score))) for output in outputs]
-
-
-def run_to_end(steps: Generator[object, None, Result]) -> Result:
-    """Let a generator go to its end, and return what it returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return cast(Result, end.value)

@@ -1,4 +1,4 @@
-"""Beam search, watched or not.
+"""Beam search: the W likeliest hypotheses of each sentence go on together (beam width W); watched or not.
 
 At each step the 2W likeliest continuations of a sentence's hypotheses are candidates. Of these, end tokens among the
 best W finish a hypothesis; the best W others go on. This is the search of transformers' `generate` with
@@ -13,12 +13,12 @@ done. Nothing that is returned changes by it:
    sum; then that candidate, of the same sentence and length, can reach no more and is hopeless too. So whatever is not
    hopeless has the same rank, and the same fate, as if none were dropped.
 
-Candidates are found with a few tensor operations for all sentences at once. The decisions about 2W candidates a
-sentence are plain Python: on so few numbers that is quicker than tensor operations, and one copy a step suffices.
+Candidates are found with a few tensor operations for all sentences at once. The decisions about 2W candidates per
+sentence are plain Python: on so few numbers that is quicker than tensor operations, and one copy per step suffices.
 """
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic
@@ -26,13 +26,13 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from regard.decoding.beam_events import Event, Finished, Kept, Node, Pruned
+from regard.decoding.beam_events import BeamEvent, BeamFinished, BeamKept, BeamNode, BeamPruned, PruneReason
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
-from regard.decoding.prompt import Prompt, as_prompt
 from regard.decoding.protocol import Decoder, StateType
-from regard.decoding.result import Decoded, Hypothesis, check_limits, check_possible, hypothesis
-from regard.decoding.rules import Rule, Step, apply_rules
-from regard.decoding.top_k import largest
+from regard.decoding.request import Request
+from regard.decoding.result import Decoded, Hypothesis, check_possible, hypothesis, run_to_end
+from regard.decoding.rules import Step, apply_rules
+from regard.decoding.top_k import top_k
 from regard.errors import UsageError
 
 
@@ -55,50 +55,26 @@ class Beam:
 
 
 @torch.inference_mode()
-def search(
-    decoder: Decoder[StateType],
-    state: StateType,
-    beam: Beam,
-    *,
-    prompt: int | Prompt,
-    end_id: int,
-    limits: Tensor,
-    rules: Sequence[Rule] = (),
-) -> list[Decoded]:
+def beam_search(decoder: Decoder[StateType], state: StateType, request: Request, beam: Beam) -> list[Decoded]:
     """Decode the N sentences of `state`: up to `beam.n_best` hypotheses each, best first.
 
-    The arguments are those of `greedy`. Fewer are returned where rules or a tiny vocabulary allow no more.
+    Fewer are returned where rules or a tiny vocabulary allow no more.
     """
-    run = _Search(decoder, state, beam, prompt=prompt, end_id=end_id, limits=limits, rules=rules)
-    while run.sentences:
-        run.step()
-    return run.results()
+    return run_to_end(_Search(decoder, state, request, beam).run(watched=False))
 
 
 @torch.inference_mode()
-def watch(
-    decoder: Decoder[StateType],
-    state: StateType,
-    beam: Beam,
-    *,
-    prompt: int | Prompt,
-    end_id: int,
-    limits: Tensor,
-    rules: Sequence[Rule] = (),
-) -> Generator[list[Event], None, list[Decoded]]:
-    """Do the same as `search`, but yield what happened at each step; the results are the generator's return value.
+def watch_beam_search(
+    decoder: Decoder[StateType], state: StateType, request: Request, beam: Beam
+) -> Generator[list[BeamEvent], None, list[Decoded]]:
+    """Do the same as `beam_search`, but yield what happened at each step; the results are the generator's return value.
 
     Every candidate of the step has one event. What is below the 2W candidates of a sentence is never looked at.
     """
-    run = _Search(decoder, state, beam, prompt=prompt, end_id=end_id, limits=limits, rules=rules)
-    while run.sentences:
-        events: list[Event] = []
-        run.step(events)
-        yield events
-    return run.results()
+    return (yield from _Search(decoder, state, request, beam).run(watched=True))
 
 
-# total, log-probability, row of the parent within the sentence, token. A bare tuple: there are hundreds a step.
+# total, log-probability, row of the parent within the sentence, token. A bare tuple: there are hundreds at every step.
 _Candidate = tuple[float, float, int, int]
 
 
@@ -108,44 +84,38 @@ class _Sentence:
 
     number: int
     limit: int
-    live: list[tuple[int, Node]] = field(default_factory=list)  # (row of the parent, node), best first
-    finished: list[Finished] = field(default_factory=list)  # at most n_best, best first
+    live: list[tuple[int, BeamNode]] = field(default_factory=list)  # (row of the parent, node), best first
+    finished: list[BeamFinished] = field(default_factory=list)  # at most n_best, best first
 
 
 class _Search(Generic[StateType]):
     """A search under way."""
 
-    def __init__(
-        self,
-        decoder: Decoder[StateType],
-        state: StateType,
-        beam: Beam,
-        *,
-        prompt: int | Prompt,
-        end_id: int,
-        limits: Tensor,
-        rules: Sequence[Rule],
-    ) -> None:
-        check_limits(limits.tolist())
-        self.decoder, self.state, self.beam, self.end_id, self.rules = decoder, state, beam, end_id, rules
+    def __init__(self, decoder: Decoder[StateType], state: StateType, request: Request, beam: Beam) -> None:
+        self.decoder, self.state, self.beam = decoder, state, beam
+        self.end_id, self.rules, limits = request.end_id, request.rules, request.limits
         self.everything = [_Sentence(number, limit) for number, limit in enumerate(limits.tolist())]
         self.sentences = self.everything  # those not done
         self.length = 0
         self.numbers = count()
-        first = as_prompt(prompt, limits)
+        first = request.first()
         self.ids, self.counts = first.ids, first.counts  # (R, T), what is read next, and how many are real
         self.read = first.behind()  # (R, P), and
         self.written = self.read[:, :0]  # (R, T), for the rules
         self.totals = torch.zeros(len(limits), 1, device=limits.device)  # (N, rows a sentence has now)
 
-    def step(self, events: list[Event] | None = None) -> None:
-        """Write one token in every live hypothesis; append what happened to `events`, if given."""
-        logits, self.state = self.decoder.step(self.state, self.ids, self.counts)
-        self.counts = None  # only a prompt has any
-        self.length += 1
-        for sentence, candidates in zip(self.sentences, self._candidates(logits), strict=True):
-            self._decide(sentence, candidates, events)
-        self._go_on()
+    def run(self, *, watched: bool) -> Generator[list[BeamEvent], None, list[Decoded]]:
+        """Write one token in every live hypothesis, again and again; yield the events of each step, none if not watched."""
+        while self.sentences:
+            events: list[BeamEvent] = []
+            logits, self.state = self.decoder.step(self.state, self.ids, self.counts)
+            self.counts = None  # only a prompt has any
+            self.length += 1
+            for sentence, candidates in zip(self.sentences, self._candidates(logits), strict=True):
+                self._decide(sentence, candidates, events if watched else None)
+            self._go_on()
+            yield events
+        return self.results()
 
     def results(self) -> list[Decoded]:
         return [Decoded(tuple(map(self._hypothesis, sentence.finished))) for sentence in self.everything]
@@ -160,7 +130,7 @@ class _Search(Generic[StateType]):
             log_probs = apply_rules(self.rules, log_probs, Step(logits, self.read, self.written, numbers))
         # The 2W best of a sentence are among the 2W best of each of its rows: far less to sort than W·V together.
         n_row = min(n_candidates, log_probs.shape[1])
-        log_probs, tokens = largest(log_probs, n_row)  # (R, 2W)
+        log_probs, tokens = top_k(log_probs, n_row)  # (R, 2W)
         totals = (self.totals.view(-1, 1) + log_probs).view(n_sentences, -1)  # (N, W·2W)
         totals, places = totals.topk(min(n_candidates, totals.shape[1]), dim=-1)  # (N, 2W)
         log_probs = log_probs.view(n_sentences, -1).gather(1, places)
@@ -171,50 +141,45 @@ class _Search(Generic[StateType]):
             for rows in zip(*columns, strict=True)
         ]
 
-    def _decide(self, sentence: _Sentence, candidates: list[_Candidate], events: list[Event] | None) -> None:
-        """Let each candidate finish, go on, or be pruned."""
+    def _decide(self, sentence: _Sentence, candidates: list[_Candidate], events: list[BeamEvent] | None) -> None:
+        """Let each candidate finish, go on, or be pruned; append what became of it to `events`, if given."""
         width, at_limit = self.beam.width, self.length == sentence.limit
         finishing: list[_Candidate] = []
         going: list[_Candidate] = []
+        pruned: list[tuple[_Candidate, PruneReason, float, float]] = []
         for rank, candidate in enumerate(candidates):
-            if at_limit or candidate[3] == self.end_id:
-                if rank < width:
-                    finishing.append(candidate)
-            elif len(going) < width:
+            ends = at_limit or candidate[3] == self.end_id
+            if ends and rank < width:
+                finishing.append(candidate)
+            # In a wider beam the second best could go on behind an end token, and win by its length. But a beam of one
+            # is greedy search: the end token takes the only place.
+            elif not ends and len(going) < width and not (width == 1 and finishing):
                 going.append(candidate)
-        if width == 1 and finishing:
-            # As in a wider beam the second best could go on, and win by its length. But a beam of one is
-            # greedy search: the end token takes the only place.
-            going = []
+            else:
+                last = candidates[width - 1] if ends or not going else going[-1]
+                pruned.append((candidate, "beam", candidate[0], last[0]))
         finished = [self._finish(sentence, candidate) for candidate in finishing]
         if finished:
             ranking = sorted(sentence.finished + finished, key=lambda one: -one.score)
             sentence.finished = ranking[: self.beam.n_best]
         floor, divisor = self._floor(sentence)
-        live = [
-            (candidate[2], self._node(sentence, candidate)) for candidate in going if candidate[0] / divisor > floor
-        ]
+        live = []
+        for candidate in going:
+            reachable = candidate[0] / divisor
+            if reachable > floor:
+                live.append((candidate[2], self._node(sentence, candidate)))
+            else:
+                pruned.append((candidate, "hopeless", reachable, floor))
         if not live and not sentence.finished:
             check_possible(-math.inf, sentence=sentence.number, position=self.length - 1)
         if events is not None:
             events.extend(finished)
-            events.extend(Kept(node) for _, node in live)
-            events.extend(self._pruned(sentence, candidates, going))
+            events.extend(BeamKept(node) for _, node in live)
+            events.extend(
+                BeamPruned(self._node(sentence, candidate), reason, value, against)
+                for candidate, reason, value, against in pruned
+            )
         sentence.live = live
-
-    def _pruned(self, sentence: _Sentence, candidates: list[_Candidate], going: list[_Candidate]) -> Iterator[Pruned]:
-        """Say of each candidate that neither finishes nor goes on why not."""
-        width = self.beam.width
-        floor, divisor = self._floor(sentence)
-        for rank, candidate in enumerate(candidates):
-            total, token = candidate[0], candidate[3]
-            ends = self.length == sentence.limit or token == self.end_id
-            if candidate in going:
-                if total / divisor <= floor:
-                    yield Pruned(self._node(sentence, candidate), "hopeless", total / divisor, floor)
-            elif not ends or rank >= width:
-                last = candidates[width - 1] if ends or not going else going[-1]
-                yield Pruned(self._node(sentence, candidate), "beam", total, last[0])
 
     def _floor(self, sentence: _Sentence) -> tuple[float, float]:
         """The score that a live hypothesis must be able to exceed, and what its total is divided by at best."""
@@ -223,16 +188,16 @@ class _Search(Generic[StateType]):
         divisor = self.beam.penalty.largest_divisor(length=self.length, limit=sentence.limit)
         return sentence.finished[-1].score, divisor
 
-    def _finish(self, sentence: _Sentence, candidate: _Candidate) -> Finished:
+    def _finish(self, sentence: _Sentence, candidate: _Candidate) -> BeamFinished:
         score = self.beam.penalty.score(candidate[0], length=self.length)
-        return Finished(self._node(sentence, candidate), score)
+        return BeamFinished(self._node(sentence, candidate), score)
 
-    def _node(self, sentence: _Sentence, candidate: _Candidate) -> Node:
+    def _node(self, sentence: _Sentence, candidate: _Candidate) -> BeamNode:
         total, log_prob, row, token = candidate
         parent = sentence.live[row][1] if sentence.live else None
-        return Node(next(self.numbers), sentence.number, parent, token, log_prob, total)
+        return BeamNode(next(self.numbers), sentence.number, parent, token, log_prob, total)
 
-    def _hypothesis(self, finished: Finished) -> Hypothesis:
+    def _hypothesis(self, finished: BeamFinished) -> Hypothesis:
         path = finished.node.path()
         tokens, log_probs = [node.token for node in path], [node.log_prob for node in path]
         return hypothesis(tokens, log_probs, score=finished.score, end_id=self.end_id)

@@ -1,4 +1,4 @@
-"""The tree that a beam search grows, and the events by which it can be watched.
+"""Beam search as a tree, and the events by which it can be watched: kept, finished, pruned.
 
 The start token is the root and no node; a node is one written token. Kept nodes may have children at the next step.
 """
@@ -8,7 +8,7 @@ from typing import Literal
 
 
 @dataclass(slots=True, eq=False)  # Not frozen: hundreds are made at every step, and freezing doubles the time of that.
-class Node:
+class BeamNode:
     """One token of a hypothesis.
 
     number:    counts the nodes of one search, over all its sentences
@@ -19,15 +19,15 @@ class Node:
 
     number: int
     sentence: int
-    parent: "Node | None" = field(repr=False)
+    parent: "BeamNode | None" = field(repr=False)
     token: int
     log_prob: float
     total: float
 
-    def path(self) -> list["Node"]:
+    def path(self) -> list["BeamNode"]:
         """From the first token to this."""
-        node: Node | None = self
-        nodes: list[Node] = []
+        node: BeamNode | None = self
+        nodes: list[BeamNode] = []
         while node is not None:
             nodes.append(node)
             node = node.parent
@@ -35,32 +35,35 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class BeamKept:
     """The hypothesis goes on."""
 
-    node: Node
+    node: BeamNode
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class BeamFinished:
     """The hypothesis is complete (or at its limit): `score` is its total over the length penalty."""
 
-    node: Node
+    node: BeamNode
     score: float
 
 
+PruneReason = Literal["beam", "hopeless"]
+
+
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class BeamPruned:
     """The hypothesis is given up, since `value` does not exceed `against`.
 
     beam:      W others of this step have larger totals; `value` is its total, `against` that of the last of the W
     hopeless:  `value` is the best score it can still reach, `against` the score of a finished one that is good enough
     """
 
-    node: Node
-    reason: Literal["beam", "hopeless"]
+    node: BeamNode
+    reason: PruneReason
     value: float
     against: float
 
 
-Event = Kept | Finished | Pruned
+BeamEvent = BeamKept | BeamFinished | BeamPruned

@@ -36,10 +36,3 @@ class Prompt:
             places = torch.arange(ids.shape[1], device=ids.device) - (ids.shape[1] - self.counts[:, None])
             ids = ids.gather(1, places.clamp(min=0)).masked_fill(places < 0, -1)
         return ids if self.start_id is None else ids.masked_fill(ids == self.start_id, -1)
-
-
-def as_prompt(first: int | Prompt, limits: Tensor) -> Prompt:
-    """One id for all of the N sentences of `limits`, or what is a prompt already."""
-    if isinstance(first, Prompt):
-        return first
-    return Prompt(torch.full((len(limits), 1), first, dtype=torch.long, device=limits.device), start_id=first)

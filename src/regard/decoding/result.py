@@ -1,10 +1,13 @@
-"""What decoding returns."""
+"""What decoding returns: hypotheses, best first, each with its log-probabilities and score."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from regard.errors import UsageError
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +15,7 @@ class Hypothesis:
     """One output.
 
     ids:        the tokens written, without the start token and without the end token
-    log_probs:  one a token written, the end token's among them. They are the model's own, except under a rule that
+    log_probs:  one per token written, the end token's among them. They are the model's own, except under a rule that
                 changes the probability of tokens that stay allowed (RepetitionPenalty): then they are those after it.
     score:      their sum over the length penalty of their number
     finished:   whether it ends with the end token; else the limit cut it off
@@ -55,17 +58,16 @@ class DeadEndError(UsageError):
         self.position = position
 
 
-def check_limits(limits: Sequence[int]) -> None:
-    """Every sentence may write at least one token."""
-    for sentence, limit in enumerate(limits):
-        if limit < 1:
-            raise UsageError(
-                f"Every sentence needs a limit of at least 1 token, but sentence {sentence} has {limit}.",
-                "Give a larger maximum length.",
-            )
-
-
 def check_possible(log_prob: float, *, sentence: int, position: int) -> None:
     """The best choice that a sentence has must be possible; a NaN is not."""
     if not log_prob > -math.inf:
         raise DeadEndError(sentence=sentence, position=position)
+
+
+def run_to_end(steps: Generator[object, None, Result]) -> Result:
+    """Let a search that can be watched go to its end, and return its results."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Result, end.value)

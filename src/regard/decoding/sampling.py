@@ -1,22 +1,17 @@
-"""Sampling: every token is drawn at random, from all of the vocabulary or from its likeliest part.
+"""Sampling: every token is drawn at random, with a temperature, top-k and top-p (nucleus).
 
 The draws of a sentence are a function of (seed, its key, the number of the sample), so that they do not depend on which
-other sentences are in the batch.
+other sentences are in the batch. Scores and log-probabilities are the model's (after rules), before temperature and cuts.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy
 import torch
 from torch import Tensor
 
-from regard.decoding.autoregressive import Choose, run_to_end, walk
-from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
-from regard.decoding.prompt import Prompt
-from regard.decoding.protocol import Decoder, StateType
-from regard.decoding.result import Decoded
-from regard.decoding.rules import Rule
+from regard.decoding.autoregressive import Choose
+from regard.decoding.request import Request
 from regard.errors import UsageError
 
 # Below this a temperature leaves one token only, and single precision may take it for 0, by which nothing can be divided.
@@ -33,7 +28,6 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     samples: int = 1
-    seed: int = 1
 
     def __post_init__(self) -> None:
         if self.temperature < 0:
@@ -48,10 +42,8 @@ class Sampling:
             )
         if self.samples < 1:
             raise UsageError(
-                f"At least 1 sample must be drawn a sentence, but {self.samples} were asked for.", "Give 1 or more."
+                f"At least 1 sample must be drawn per sentence, but {self.samples} were asked for.", "Give 1 or more."
             )
-        if self.seed < 0:
-            raise UsageError(f"The seed of sampling must not be below 0, but it is {self.seed}.", "Give 0 or more.")
 
     def draw(self, log_probs: Tensor, uniform: Tensor) -> Tensor:
         """Pick a token (R,) from log-probabilities (R, V) by inverting the cumulative distribution at `uniform` (R,)."""
@@ -91,50 +83,19 @@ def _pick(probs: Tensor, tokens: Tensor | None, uniform: Tensor) -> Tensor:
     return (place if tokens is None else tokens.gather(1, place)).squeeze(1)
 
 
-@torch.inference_mode()
-def sample(
-    decoder: Decoder[StateType],
-    state: StateType,
-    sampling: Sampling,
-    *,
-    prompt: int | Prompt,
-    end_id: int,
-    limits: Tensor,
-    rules: Sequence[Rule] = (),
-    penalty: LengthPenalty = DEFAULT_PENALTY,
-    keys: Sequence[int] | None = None,
-) -> list[Decoded]:
-    """Draw `sampling.samples` hypotheses for each of the N sentences of `state`, best first.
-
-    keys:  a number a sentence that its draws depend on, such as its line in the input; its place in the batch by default
-    Scores and log-probabilities are the model's (after rules), before temperature and cuts. See `greedy` for the rest.
-    """
-    steps = walk(
-        decoder,
-        state,
-        drawing(sampling, limits, keys),
-        prompt=prompt,
-        end_id=end_id,
-        limits=limits,
-        rules=rules,
-        penalty=penalty,
-        width=sampling.samples,
-    )
-    return run_to_end(steps)
-
-
-def drawing(sampling: Sampling, limits: Tensor, keys: Sequence[int] | None = None) -> Choose:
-    """Choose for `walk`: draw a token for each row, from a stream of its own."""
-    keys = range(len(limits)) if keys is None else keys
-    uniforms = _uniforms(sampling, keys, limits.tolist()).to(limits.device)  # (R, longest limit)
+def drawing(sampling: Sampling, request: Request) -> Choose:
+    """Choose for the autoregressive loop: draw a token for each row, from a stream of its own."""
+    uniforms = _uniforms(sampling.samples, request).to(request.limits.device)  # (R, longest limit)
     return lambda log_probs, position, rows: sampling.draw(log_probs, uniforms[rows, position])
 
 
-def _uniforms(sampling: Sampling, keys: Sequence[int], limits: Sequence[int]) -> Tensor:
+def _uniforms(samples: int, request: Request) -> Tensor:
     """Draw every number that will be needed, each row from a stream of its own. NumPy's seeds mix several integers."""
-    table = numpy.zeros((len(limits) * sampling.samples, max(limits, default=0)), dtype=numpy.float32)
+    limits = request.limits.tolist()
+    keys = range(len(limits)) if request.keys is None else request.keys
+    table = numpy.zeros((len(limits) * samples, max(limits, default=0)), dtype=numpy.float32)
     for sentence, (key, limit) in enumerate(zip(keys, limits, strict=True)):
-        for number in range(sampling.samples):
-            stream = numpy.random.default_rng((sampling.seed, key, number))
-            table[sentence * sampling.samples + number, :limit] = stream.random(limit, dtype=numpy.float32)
+        for number in range(samples):
+            stream = numpy.random.default_rng((request.seed, key, number))
+            table[sentence * samples + number, :limit] = stream.random(limit, dtype=numpy.float32)
     return torch.from_numpy(table)

@@ -1,4 +1,4 @@
-"""The few largest of many numbers, in two rounds: on a CPU twice as fast as torch's `topk` over large vocabularies."""
+"""Top-k of many numbers in two rounds: on a CPU twice as fast as torch's `topk` over large vocabularies."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ MANY = 2**18
 LAYERS = 8
 
 
-def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def top_k(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest of each row and where they stand, as `values.topk(k)` does; (R, V) to twice (R, k).
 
     A row is laid out as a table of 8 by V / 8. Of its columns, those k whose maxima are largest hold the k largest

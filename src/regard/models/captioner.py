@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.models.encoder_decoder import TransformerDecoder
-from regard.models.recurrent import Bridge, Decoder, RecurrentDecoder
+from regard.models.recurrent import Bridge, RecurrentDecoder, RecurrentLayers
 from regard.models.resnet import CHOICES as RESNET_CHOICES
 from regard.models.resnet import ResNetTrunk, ResNetTrunkConfig, map_edge
 from regard.models.vit import ViTTrunk, ViTTrunkConfig
@@ -143,7 +143,7 @@ class RecurrentText(RecurrentDecoder):
         tokens = TokenEmbedding(config.vocab, config.d_model)
         self.target_embedding = InputEmbedding(tokens, None, concatenate=False, dropout=config.dropout)
         self.bridge = Bridge(config.cell, config.d_model, config.d_state, n_layers=config.n_decoder_layers)
-        self.decoder = Decoder(
+        self.decoder = RecurrentLayers(
             config.cell,
             config.d_model,
             config.d_state,

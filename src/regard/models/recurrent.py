@@ -92,7 +92,7 @@ class Bridge(nn.Module):
         )
 
 
-class Decoder(nn.Module):
+class RecurrentLayers(nn.Module):
     """Recurrent layers, of which the bottom one asks the memory; `forward` while training, `step` while decoding."""
 
     def __init__(
@@ -172,7 +172,7 @@ class RecurrentDecoder(nn.Module):
     """What writes a target, whatever state it starts from: the model without its encoder."""
 
     target_embedding: InputEmbedding
-    decoder: Decoder
+    decoder: RecurrentLayers
     output: OutputLayer
 
     @property
@@ -223,7 +223,7 @@ class Recurrent(RecurrentDecoder):
             else nn.Identity()
         )
         self.target_embedding = _input_embedding(config, target_tokens)
-        self.decoder = Decoder(
+        self.decoder = RecurrentLayers(
             config.cell,
             config.d_model,
             config.d_state,

@@ -18,6 +18,7 @@ from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.masking import GAPS, corrupt_spans
 from regard.decoding.batches import run_in_batches
+from regard.decoding.request import Request
 from regard.decoding.result import Hypothesis
 from regard.decoding.rules import Banned, ForcedPrefix
 from regard.decoding.search import decode
@@ -150,10 +151,7 @@ class Denoise(HiddenText):
         limits = torch.tensor(longest, device=ids.device)
         if (limit := getattr(model, "max_length", None)) is not None:
             limits = limits.clamp(max=limit - 1)
-        found = decode(
-            model,
-            model.start((ids, lengths)),
-            decoding,
+        request = Request(
             prompt=tokenizer.start_id,
             end_id=tokenizer.end_id,
             limits=limits,
@@ -161,7 +159,7 @@ class Denoise(HiddenText):
             rules=[Banned((tokenizer.pad_id, tokenizer.start_id)), ForcedPrefix([[self.gaps[0]]] * len(sources))],
             keys=keys,
         )
-        return [one.best for one in found]
+        return [one.best for one in decode(model, model.start((ids, lengths)), request, decoding)]
 
     def spans(self, ids: Sequence[int], log_probs: Sequence[float], count: int) -> list[Span]:
         """What was written behind each of so many gap tokens; nothing, without any probability, for one that is missing."""

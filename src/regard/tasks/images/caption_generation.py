@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.config import DecodingConfig
 from regard.data.text.tokenizer import Tokenizer
 from regard.decoding.batches import run_in_batches
+from regard.decoding.request import Request
 from regard.decoding.rules import Banned
 from regard.decoding.search import decode
 from regard.errors import UsageError
@@ -96,10 +97,7 @@ class Writer:
     def _write(self, images: ReadsImages, numbers: list[int]) -> list[Described]:
         """Write the captions of a batch; sampling is seeded by their numbers."""
         read = self.scaled(torch.from_numpy(images.images(numbers)).to(self.device))
-        found = decode(
-            self.model,
-            self.model.start(read),
-            self.decoding,
+        request = Request(
             prompt=self.tokenizer.start_id,
             end_id=self.tokenizer.end_id,
             limits=torch.full((len(numbers),), self.limit, device=self.device),
@@ -107,6 +105,7 @@ class Writer:
             seed=self.seed,
             keys=numbers,
         )
+        found = decode(self.model, self.model.start(read), request, self.decoding)
         return [
             Described(
                 candidates=tuple(

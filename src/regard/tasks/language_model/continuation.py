@@ -15,6 +15,7 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
+from regard.decoding.request import Request
 from regard.decoding.result import DeadEndError, Hypothesis
 from regard.decoding.rules import Banned, Rule
 from regard.decoding.sampling import COLD
@@ -141,8 +142,8 @@ class Generator:
         self, rows: Sequence[Sequence[int]], numbers: Sequence[int] | None = None
     ) -> list[tuple[Continuation, ...]]:
         """Go on from ids, of which each row has at least one; sampling is seeded by the rows' numbers."""
-        options = self._options(rows, range(len(rows)) if numbers is None else numbers)
-        decoded = decode(self.decoder, self.decoder.start(len(rows)), self.decoding, **options)
+        request = self._request(rows, range(len(rows)) if numbers is None else numbers)
+        decoded = decode(self.decoder, self.decoder.start(len(rows)), request, self.decoding)
         return [
             tuple(self._continuation(begun, one) for one in found.hypotheses)
             for begun, found in zip(rows, decoded, strict=True)
@@ -157,7 +158,7 @@ class Generator:
     def _stream(self, begun: list[int]) -> Iterator[str]:
         growth = TextGrowth(self.tokenizer, begun)
         settings = replace(self.decoding, n_best=1)
-        for written in stream(self.decoder, self.decoder.start(1), settings, **self._options([begun], [0])):
+        for written in stream(self.decoder, self.decoder.start(1), self._request([begun], [0]), settings):
             for one in written:
                 if one.token != self.tokenizer.end_id and (text := growth.add(one.token)):
                     yield text
@@ -174,17 +175,17 @@ class Generator:
             )
         return ids
 
-    def _options(self, rows: Sequence[Sequence[int]], numbers: Sequence[int]) -> dict[str, Any]:
+    def _request(self, rows: Sequence[Sequence[int]], numbers: Sequence[int]) -> Request:
         """What a search needs to know beside its settings; sampling is seeded by the prompts' numbers."""
         length = self.decoding.max_length or MAX_LENGTH
-        return {
-            "prompt": Prompt.of(rows, self.device, start_id=self.tokenizer.end_id),
-            "end_id": self.tokenizer.end_id,
-            "limits": torch.full((len(rows),), length, device=self.device),
-            "rules": self.rules,
-            "seed": self.seed,
-            "keys": numbers,
-        }
+        return Request(
+            prompt=Prompt.of(rows, self.device, start_id=self.tokenizer.end_id),
+            end_id=self.tokenizer.end_id,
+            limits=torch.full((len(rows),), length, device=self.device),
+            rules=self.rules,
+            seed=self.seed,
+            keys=numbers,
+        )
 
     def _continuation(self, begun: Sequence[int], hypothesis: Hypothesis) -> Continuation:
         growth = TextGrowth(self.tokenizer, begun)

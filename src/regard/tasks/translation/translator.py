@@ -17,6 +17,7 @@ from regard.data.text.sentence_splitting import split_to_fit
 from regard.decoding.batches import run_in_batches
 from regard.decoding.ensemble import Ensemble
 from regard.decoding.protocol import Decoder
+from regard.decoding.request import Request
 from regard.decoding.result import DeadEndError, Decoded, Hypothesis
 from regard.decoding.rules import Banned, ForcedPrefix, Rule
 from regard.decoding.search import decode
@@ -183,10 +184,7 @@ class Translator:
         limits += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
         begun: list[Rule] = [ForcedPrefix(prefixes)] if any(prefixes) else []
         try:
-            return decode(
-                self.decoder,
-                self.decoder.start(inputs),
-                self.decoding,
+            request = Request(
                 prompt=self.vocabulary.target.start_id,
                 end_id=self.vocabulary.target.end_id,
                 limits=limits.clamp(max=self.model_limit),
@@ -194,6 +192,7 @@ class Translator:
                 seed=self.seed,
                 keys=numbers,
             )
+            return decode(self.decoder, self.decoder.start(inputs), request, self.decoding)
         except DeadEndError as error:
             part = parts[error.sentence]
             name = f"The line '{excerpt(part.text)}'"

@@ -1,4 +1,4 @@
-"""A cached decoder that reads no memory, as a language model does: the searches must not lose whose rows are whose."""
+"""A decoder-only model with a KV cache, which reads no memory: the searches must not lose whose rows are whose."""
 
 from dataclasses import replace
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from regard.decoding.beam import Beam, search
-from regard.decoding.greedy import greedy
+from regard.config import DecodingConfig
 from regard.decoding.prompt import Prompt
-from regard.decoding.sampling import Sampling, sample
+from regard.decoding.request import Request
+from regard.decoding.search import decode
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.decoder_state import DecoderState, GrowingPast
 
@@ -39,26 +39,20 @@ class LanguageModel(nn.Module):
         return self.output(x[:, -1]), replace(advanced, past=past.grown())
 
 
-def run_beam(model, sentences, width):
-    options = {"prompt": Prompt(STARTS[sentences].unsqueeze(1)), "end_id": END, "limits": LIMITS[sentences]}
-    return search(model, model.start(len(sentences)), Beam(width=width, n_best=2), **options)
+BEAM, SAMPLES = DecodingConfig(beam=3, n_best=2), DecodingConfig(sample=True, n_best=3)
 
 
-def run_samples(model, sentences, width):
-    options = {
-        "prompt": Prompt(STARTS[sentences].unsqueeze(1)),
-        "end_id": END,
-        "limits": LIMITS[sentences],
-        "keys": sentences,
-    }
-    return sample(model, model.start(len(sentences)), Sampling(samples=width), **options)
+def run(model, sentences, config):
+    prompt = Prompt(STARTS[sentences].unsqueeze(1))
+    request = Request(prompt=prompt, end_id=END, limits=LIMITS[sentences], keys=sentences)
+    return decode(model, model.start(len(sentences)), request, config)
 
 
-@pytest.mark.parametrize("run", [run_beam, run_samples], ids=["beam", "samples"])
-def test_a_batch_equals_its_sentences_alone(run):
+@pytest.mark.parametrize("config", [BEAM, SAMPLES], ids=["beam", "samples"])
+def test_a_batch_equals_its_sentences_alone(config):
     model = LanguageModel()
-    together = run(model, [0, 1, 2, 3, 4], 3)
-    alone = [run(model, [sentence], 3)[0] for sentence in range(5)]
+    together = run(model, [0, 1, 2, 3, 4], config)
+    alone = [run(model, [sentence], config)[0] for sentence in range(5)]
     for one, other in zip(together, alone, strict=True):
         assert [own.ids for own in one.hypotheses] == [own.ids for own in other.hypotheses]
         for mine, yours in zip(one.hypotheses, other.hypotheses, strict=True):
@@ -68,8 +62,7 @@ def test_a_batch_equals_its_sentences_alone(run):
 
 def test_the_cache_gives_what_reading_all_again_gives():
     model = LanguageModel()
-    options = {"prompt": Prompt(STARTS.unsqueeze(1)), "end_id": END, "limits": LIMITS}
-    for start, decoded in zip(STARTS.tolist(), greedy(model, model.start(5), **options), strict=True):
+    for start, decoded in zip(STARTS.tolist(), run(model, list(range(5)), DecodingConfig(beam=1)), strict=True):
         read = [start]
         with torch.no_grad():
             for token in decoded.best.ids:
