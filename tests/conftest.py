@@ -133,7 +133,7 @@ def pairs_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = ("a dog", "a cat", "the sun")
     rows = [f"{one},{other},{'yes' if one == other else 'no'}" for one in texts for other in texts]
     content = "text,second,label\n" + "".join(f"{row}\n" for row in rows * 6)
-    return trained_on(tmp_path_factory, "classify", "train.csv", content, {**READER, "data.second": "second"})
+    return trained_on(tmp_path_factory, "classify", "train.csv", content, {**READER, "data.text_b": "second"})
 
 
 @pytest.fixture(scope="session")

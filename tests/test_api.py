@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import regard
 from regard.api import Run, read_test_set, with_defaults
 from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
-from regard.data.pipeline.validation_split import HoldOut, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
 from regard.evaluation.report import Comparison
 from regard.evaluation.scores import score_translations
@@ -86,7 +86,7 @@ def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> 
     assert loaded.model.output.weight is loaded.model.source_embedding.tokens.weight
     recorded = {record["step"]: record for record in read_metrics(RunFolder(trained)) if record["kind"] == "valid"}
     sources, targets = (Path(file).read_text().splitlines() for file in loaded.config.data.train)
-    choice = HoldOut(loaded.config.data.valid_size)
+    choice = ValidationSplit(loaded.config.data.valid_size)
     for source in sources:
         choice.add(source)
     held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], choice.limit())]

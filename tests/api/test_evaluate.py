@@ -54,32 +54,35 @@ def test_columns_of_other_names(classify_run: Path, tmp_path: Path) -> None:
     assert caught.value.problem == f"{file} has no column 'wat'."
 
 
-def test_parts_of_a_table(classify_run: Path, tmp_path: Path) -> None:
+def test_splits_of_a_table(classify_run: Path, tmp_path: Path) -> None:
     file = tmp_path / "all.csv"
     parts = ["train", "test", "dev", "test"]
     rows = [f"{text},{label},{part}\n" for (text, label), part in zip(ROWS, parts, strict=True)]
     file.write_text("text,label,part\n" + "".join(rows))
-    assert evaluate(classify_run, file, split="part").count == 2
-    assert evaluate(classify_run, file, split="part", part="valid").count == 1
-    assert evaluate(classify_run, file, split="part", part="all").count == 4
-    assert evaluate(classify_run, file, text="text", part="all").count == 4
+    assert evaluate(classify_run, file, split_column="part").count == 2
+    assert evaluate(classify_run, file, split_column="part", split="valid").count == 1
+    assert evaluate(classify_run, file, split_column="part", split="all").count == 4
+    assert evaluate(classify_run, file, text="text", split="all").count == 4
     with pytest.raises(UsageError) as without:
-        evaluate(classify_run, file, part="test")
-    assert without.value.problem == "No column says which rows are of the part 'test'."
-    assert without.value.remedy == "Name the column with --split."
+        evaluate(classify_run, file, split="test")
+    assert without.value.problem == "No column says which rows are of the split 'test'."
+    assert without.value.remedy == "Name the column with --split-column."
     with pytest.raises(UsageError) as unknown:
-        evaluate(classify_run, file, split="part", part="tests")
-    assert (unknown.value.problem, unknown.value.remedy) == ("'tests' is no part of the data.", "Did you mean test?")
+        evaluate(classify_run, file, split_column="part", split="tests")
+    assert (unknown.value.problem, unknown.value.remedy) == (
+        "The split must be train, valid or test, not 'tests'.",
+        "Did you mean test?",
+    )
 
 
 def test_a_run_that_learnt_from_a_part_is_scored_on_the_test_part(classify_run: Path, tmp_path: Path) -> None:
     file = tmp_path / "all.csv"
     file.write_text("text,label,part\na good dog,pos,train\na dull song,neg,test\n")
     run = regard.load(classify_run, threads=1)
-    run.config = dataclasses.replace(run.config, data=dataclasses.replace(run.config.data, split="part"))
+    run.config = dataclasses.replace(run.config, data=dataclasses.replace(run.config.data, split_column="part"))
     assert run.evaluate([str(file)]).gold == ("neg",)
-    assert run.evaluate([str(file)], part="train").gold == ("pos",)
-    assert run.evaluate([str(file)], part="all").count == 2
+    assert run.evaluate([str(file)], split="train").gold == ("pos",)
+    assert run.evaluate([str(file)], split="all").count == 2
 
 
 def test_tags(tag_run: Path, tmp_path: Path) -> None:
@@ -95,7 +98,7 @@ def test_tags(tag_run: Path, tmp_path: Path) -> None:
     assert found.predictions[1].tags == ("B-PER", "O")
     assert found.confusion == ()
     with pytest.raises(ConfigError):
-        evaluate(tag_run, file, split="part")
+        evaluate(tag_run, file, split_column="part")
 
 
 def test_a_word_with_a_space_inside_stays_one_word(tag_run: Path, tmp_path: Path) -> None:

@@ -66,14 +66,14 @@ def test_progress_is_told(classify_run: Path) -> None:
 
 def test_a_second_text_is_for_who_reads_it(classify_run: Path, pairs_run: Path, tag_run: Path) -> None:
     run = load(classify_run)
-    assert run.predict(TEXTS, seconds=["", "", ""]) == run.predict(TEXTS)
+    assert run.predict(TEXTS, texts_b=["", "", ""]) == run.predict(TEXTS)
     with pytest.raises(UsageError, match=r"^The model learned from single texts, and second ones are given"):
-        run.predict(["a good dog"], seconds=["a dull song"])
-    same, other = load(pairs_run).predict(["a dog", "a dog"], seconds=["a dog", "the sun"])
+        run.predict(["a good dog"], texts_b=["a dull song"])
+    same, other = load(pairs_run).predict(["a dog", "a dog"], texts_b=["a dog", "the sun"])
     assert same != other
     assert load(pairs_run).predict([]) == []
     with pytest.raises(UsageError) as caught:
-        load(tag_run).predict(["Anna"], seconds=["Ben"])
+        load(tag_run).predict(["Anna"], texts_b=["Ben"])
     assert caught.value.problem == (
         f"A second text is for runs of the tasks classify and regress, and {tag_run} is one of tag."
     )

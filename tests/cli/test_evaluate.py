@@ -161,15 +161,15 @@ def test_a_large_confusion_is_for_programs(
     assert outcome.err.endswith("note: which of the 2 classes was taken for which is in --json\n")
 
 
-def test_parts_of_a_table(command: Any, classify_run: Path, table: str) -> None:
+def test_splits_of_a_table(command: Any, classify_run: Path, table: str) -> None:
     def count(*options: str) -> int:
         return int(json.loads(command("evaluate", classify_run, "--data", table, *options, "--json").out)["texts"])
 
-    assert count("--split", "part") == 3
-    assert count("--split", "part", "--part", "valid") == 1
-    assert count("--split", "part", "--part", "all") == 4
-    outcome = command("evaluate", classify_run, "--data", table, "--text", "text", "--part", "test")
-    assert (outcome.code, outcome.error[1]) == (2, "Name the column with --split.")
+    assert count("--split-column", "part") == 3
+    assert count("--split-column", "part", "--split", "valid") == 1
+    assert count("--split-column", "part", "--split", "all") == 4
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text", "--split", "test")
+    assert (outcome.code, outcome.error[1]) == (2, "Name the column with --split-column.")
 
 
 def test_what_was_expected_and_predicted_is_written(
@@ -219,8 +219,8 @@ def test_options_of_other_tasks_are_refused(
         (mask_run, "--output", "out"): "--output is for translations, and {run} translates nothing.",
         (mask_run, "--label", "x"): "--label is for labelled data, and {run} reads none.",
         (trained, "--text", "x"): "--text is for labelled data, and {run} reads none.",
-        (tag_run, "--second", "x"): "--second is for tables, and {run} tags words in columns.",
-        (tag_run, "--part", "test"): "--part is for tables, and {run} tags words in columns.",
+        (tag_run, "--text-b", "x"): "--text-b is for tables, and {run} tags words in columns.",
+        (tag_run, "--split", "test"): "--split is for tables, and {run} tags words in columns.",
     }
     for (run, *options), problem in cases.items():
         outcome = command("evaluate", run, "--data", "x.csv", *options)

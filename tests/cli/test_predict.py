@@ -52,11 +52,11 @@ def test_classes_as_json(command: Any, classify_run: Path) -> None:
 
 
 def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, pairs_run: Path) -> None:
-    given = command("predict", pairs_run, "a dog", "--second", "the sun", "--json")
-    assert json.loads(given.out)["second"] == "the sun"
+    given = command("predict", pairs_run, "a dog", "--text-b", "the sun", "--json")
+    assert json.loads(given.out)["text_b"] == "the sun"
     read = command("predict", pairs_run, "--json", stdin=b"a dog\tthe sun\n")
     assert read.out == given.out
-    other = command("predict", pairs_run, "a dog", "--second", "a dog", "--json")
+    other = command("predict", pairs_run, "a dog", "--text-b", "a dog", "--json")
     assert json.loads(read.out)["probabilities"] != json.loads(other.out)["probabilities"]
     three = command("predict", pairs_run, stdin=b"a\tb\nb\tc\td\n")
     assert (three.code, three.error) == (
@@ -71,8 +71,8 @@ def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, pairs_run: Pat
 def test_a_second_text_is_for_runs_that_learnt_from_pairs(command: Any, pairs_run: Path, classify_run: Path) -> None:
     lacking = command("predict", pairs_run, "a dog")
     assert lacking.error[0] == "error: The model learned from pairs of texts, and there is no second text."
-    assert lacking.error[1].startswith("Give one to each: --second TEXT, or a tab")
-    left_over = command("predict", classify_run, "a good dog", "--second", "a dull song")
+    assert lacking.error[1].startswith("Give one to each: --text-b TEXT, or a tab")
+    left_over = command("predict", classify_run, "a good dog", "--text-b", "a dull song")
     assert left_over.error == [
         "error: The model learned from single texts, and second ones are given.",
         "Leave them out.",
@@ -173,8 +173,8 @@ def test_a_table_as_json(command: Any, classify_run: Path, table: Path) -> None:
 
 def test_pairs_in_a_table(command: Any, pairs_run: Path) -> None:
     Path("a.csv").write_text("one,two\na dog,the sun\n")
-    outcome = command("predict", pairs_run, "--data", "a.csv", "--text", "one", "--second", "two", "--json")
-    alone = command("predict", pairs_run, "a dog", "--second", "the sun", "--json")
+    outcome = command("predict", pairs_run, "--data", "a.csv", "--text", "one", "--text-b", "two", "--json")
+    alone = command("predict", pairs_run, "a dog", "--text-b", "the sun", "--json")
     assert outcome.out.replace('"line": 2', '"line": 1') == alone.out
 
 
@@ -325,7 +325,7 @@ def test_options_that_a_task_does_not_have(command: Any, regress_run: Path, mask
             f"Give the lines on standard input: regard predict {mask_run} < a.csv",
         ],
     )
-    second = command("predict", mask_run, "the [MASK]", "--second", "x")
+    second = command("predict", mask_run, "the [MASK]", "--text-b", "x")
     assert (second.code, second.error[1]) == (2, "Leave it out.")
 
 

@@ -82,8 +82,8 @@ def test_a_picture_and_the_output_are_two_files(command: Any, caption_run: Path)
 
 
 def test_what_is_about_text_is_refused(command: Any, image_run: Path) -> None:
-    for options in (["--data", "x.csv"], ["--second", "a"]):
-        outcome = command("predict", image_run, *(["x.png"] if "--second" in options else []), *options)
+    for options in (["--data", "x.csv"], ["--text-b", "a"]):
+        outcome = command("predict", image_run, *(["x.png"] if "--text-b" in options else []), *options)
         assert outcome.code == 2
         assert "is for runs over text" in outcome.error[0]
     missing = command("predict", image_run, "nowhere.png")

@@ -174,9 +174,9 @@ def test_a_run_that_began_with_another_is_repeated_with_its_own_vocabulary(
 
 
 def test_columns_and_class_weights_have_options() -> None:
-    data = DataOptions(text="review", second="reply", label="stars", split="part")
+    data = DataOptions(text="review", text_b="reply", label="stars", split_column="part")
     config, _ = settings("classify", data, NO_MODEL, LearningOptions(class_weights="balanced"), ())
-    assert (config.data.text, config.data.second, config.data.label, config.data.split) == (
+    assert (config.data.text, config.data.text_b, config.data.label, config.data.split_column) == (
         "review",
         "reply",
         "stars",

@@ -209,7 +209,15 @@ def test_help_speaks_of_text_too(command: Any) -> None:
 def test_help_of_what_another_run_gives(command: Any) -> None:
     shown = " ".join(command("train", "--help").out.replace("│", " ").split())
     assert "--init" in shown and "a run whose vocabulary and weights the new one begins with" in shown
-    for option in ("--freeze-init", "--init-lr-scale", "--layer-decay", "--text", "--second", "--label", "--split"):
+    for option in (
+        "--freeze-init",
+        "--init-lr-scale",
+        "--layer-decay",
+        "--text",
+        "--text-b",
+        "--label",
+        "--split-column",
+    ):
         assert f" {option} " in shown
     assert "--class-weights" in shown
 

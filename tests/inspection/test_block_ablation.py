@@ -13,9 +13,9 @@ def test_blocks_go_one_by_one_and_one_after_another(image_run: Path) -> None:
     run = regard.load(image_run)
     data = [str(image_run.parent / "train")]
     assert isinstance(run.model, ResNet)
-    plain = run.evaluate(data, part="all")
+    plain = run.evaluate(data, split="all")
     assert plain.blocks == ()
-    found = run.evaluate(data, part="all", blocks=True)
+    found = run.evaluate(data, split="all", blocks=True)
     assert found.scores == plain.scores
     possible = [name for name, kept in run.model.block_names.items() if kept]
     assert sorted(one.name for one in found.blocks) == possible == ["stage.0.block.0", "stage.0.block.1"]
@@ -23,10 +23,10 @@ def test_blocks_go_one_by_one_and_one_after_another(image_run: Path) -> None:
     assert first.alone >= second.alone
     assert first.together == first.alone
     with run.model.without_blocks([first.name, second.name]):
-        both = run.evaluate(data, part="all").scores[1].value
+        both = run.evaluate(data, split="all").scores[1].value
     assert second.together == both
     with run.model.without_blocks([second.name]):
-        assert second.alone == run.evaluate(data, part="all").scores[1].value
+        assert second.alone == run.evaluate(data, split="all").scores[1].value
 
 
 def test_only_residual_networks_have_blocks_to_switch_off(image_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def evaluate_captions(
     files: Sequence[str],
     data: DataConfig,
     *,
-    part: str,
+    split: str,
     decoding: DecodingConfig | None,
     tokenize: str,
     lowercase: bool,
@@ -107,7 +107,7 @@ def evaluate_captions(
 ) -> Evaluation:
     """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
     task: Caption = run.task
-    examples = task.read(files, data, part=part, progress=progress)
+    examples = task.read(files, data, split=split, progress=progress)
     began = time.perf_counter()
     images, settings = examples.captions.image_set, decoding or run.config.decoding
     found = task.write(run.model, images, settings, progress=partial(progress, "writing"))
@@ -136,11 +136,11 @@ def evaluate_text(run: "Run", files: Sequence[str], data: DataConfig, *, progres
 
 
 def evaluate_labels(
-    run: "Run", files: Sequence[str], data: DataConfig, *, part: str, blocks: bool = False, progress: Progress
+    run: "Run", files: Sequence[str], data: DataConfig, *, split: str, blocks: bool = False, progress: Progress
 ) -> Evaluation:
     """Let a model label examples: accuracy and F1, or correlation and error; and which class was taken for which."""
     task: SequenceTask | Image = run.task
-    examples: Any = task.read(files, data, part=part, progress=progress)
+    examples: Any = task.read(files, data, split=split, progress=progress)
     began = time.perf_counter()
     outputs: Any = task.outputs(run.model, examples, progress=partial(progress, "reading"))
     seconds = time.perf_counter() - began

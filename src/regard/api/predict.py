@@ -25,7 +25,7 @@ def predict(
     run: "Run",
     inputs: Any,
     *,
-    seconds: Sequence[str],
+    texts_b: Sequence[str],
     top: int,
     decoding: DecodingConfig,
     seed: int,
@@ -35,15 +35,15 @@ def predict(
     check_predicts(run)
     task, model = run.task, run.model
     check_list(inputs)
-    seconds = seconds if any(seconds) else ()
-    if seconds and not isinstance(task, Classify | Regress):
+    texts_b = texts_b if any(texts_b) else ()
+    if texts_b and not isinstance(task, Classify | Regress):
         raise UsageError(
             f"A second text is for runs of the tasks classify and regress, and {run.reference} is one of {task.name}.",
             "Leave it out.",
         )
     match task:
         case Classify() | Regress():
-            return task.predict(model, inputs, seconds, progress=progress)
+            return task.predict(model, inputs, texts_b, progress=progress)
         case Tag() | Image():
             return task.predict(model, inputs, progress=progress)
         case Caption():

@@ -32,7 +32,7 @@ from regard.tasks.task import Progress
 from regard.tasks.translation.task import Translate
 from regard.tasks.translation.translator import Translation
 
-ALL = "all"  # instead of a part of a table
+ALL = "all"  # instead of a split of a table
 
 
 class Run:
@@ -90,7 +90,7 @@ class Run:
         self,
         inputs: Inputs | Sequence[Sequence[str]] | Sequence[ImageInput],
         *,
-        seconds: Sequence[str] = (),
+        texts_b: Sequence[str] = (),
         top: int = 5,
         decoding: DecodingConfig | None = None,
         seed: int = 1,
@@ -102,14 +102,14 @@ class Run:
 
         inputs: texts; words of sentences, where they are tagged; arrays (T, F), where a run learned from vectors; of images
             their files, or arrays (H, W, C)
-        seconds: the second text of each, where a run was trained on pairs; empty where there is none
+        texts_b: the second text of each, where a run was trained on pairs; empty where there is none
         top: how many guesses for each blank, of a run of the task mask
         decoding, seed: how captions are searched for, in place of the run's own settings
         """
         return predict(
             self,
             inputs,
-            seconds=seconds,
+            texts_b=texts_b,
             top=top,
             decoding=decoding or self.config.decoding,
             seed=seed,
@@ -146,10 +146,10 @@ class Run:
         source: str = "",
         target: str = "",
         text: str = "",
-        second: str = "",
+        text_b: str = "",
         label: str = "",
+        split_column: str = "",
         split: str = "",
-        part: str = "",
         decoding: DecodingConfig | None = None,
         tokenize: str = "13a",
         lowercase: bool = False,
@@ -161,15 +161,22 @@ class Run:
         """Score a run on a test set: a translator by BLEU, chrF and TER and the perplexity of the references, a model of
         running text by loss and perplexity, one of labels by what its task is judged by.
 
-        source, target, text, second, label, split: languages or columns; by default those the run was trained with
-        part: which rows of a table with the column `split`, or which part of images: test, valid, train, or all; by
+        source, target, text, text_b, label, split_column: languages or columns; by default those the run was trained with
+        split: which rows of a table with a `split_column`, or which split of images: test, valid, train, or all; by
             default test
         by_length: score the translations of each range of source lengths apart, too
         on_bad: what becomes of bad lines or rows, by default as in training; of pairs every one counts
         blocks: of a residual network, its accuracy as blocks are switched off, too
         progress: called with what is done now, and how many of it
         """
-        columns = {"source": source, "target": target, "text": text, "second": second, "label": label, "split": split}
+        columns = {
+            "source": source,
+            "target": target,
+            "text": text,
+            "text_b": text_b,
+            "label": label,
+            "split_column": split_column,
+        }
         given: dict[str, Any] = {name: value for name, value in {**columns, "on_bad": on_bad}.items() if value}
         data = dataclasses.replace(self.config.data, **given)
         if self.config.task == Translate.name:
@@ -185,18 +192,18 @@ class Run:
                 progress=progress,
             )
         if isinstance(self.task, SequenceTask):
-            data, part = _part_of(data, part)
-            return evaluate_labels(self, files, data, part=part, progress=progress)
+            data, split = _split_of(data, split)
+            return evaluate_labels(self, files, data, split=split, progress=progress)
         if isinstance(self.task, Image):
-            part = "" if part == ALL else part or "test"
-            return evaluate_labels(self, files, data, part=part, blocks=blocks, progress=progress)
+            split = "" if split == ALL else split or "test"
+            return evaluate_labels(self, files, data, split=split, blocks=blocks, progress=progress)
         if isinstance(self.task, Caption):
             check_tokenizer(tokenize)
             return evaluate_captions(
                 self,
                 files,
                 data,
-                part="" if part == ALL else part or "test",
+                split="" if split == ALL else split or "test",
                 decoding=decoding,
                 tokenize=tokenize,
                 lowercase=lowercase,
@@ -271,13 +278,15 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     return loaded
 
 
-def _part_of(data: DataConfig, part: str) -> tuple[DataConfig, str]:
-    """How a test set is read, and which part of it; all of it where no column tells parts apart."""
-    if part == ALL:
-        return dataclasses.replace(data, split=""), ""
-    if part and not data.split:
-        raise UsageError(f"No column says which rows are of the part '{part}'.", "Name the column with --split.")
-    return data, part or "test"
+def _split_of(data: DataConfig, split: str) -> tuple[DataConfig, str]:
+    """How a test set is read, and which split of it; all of it where no column tells splits apart."""
+    if split == ALL:
+        return dataclasses.replace(data, split_column=""), ""
+    if split and not data.split_column:
+        raise UsageError(
+            f"No column says which rows are of the split '{split}'.", "Name the column with --split-column."
+        )
+    return data, split or "test"
 
 
 def _fill(model: nn.Module, weights: Mapping[str, torch.Tensor], checkpoint: Checkpoint) -> None:

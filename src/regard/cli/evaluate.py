@@ -263,13 +263,14 @@ def refuse_columns(run: str, task: str, columns: ColumnOptions | None, source: s
         raise UsageError(f"--from names a column, and {run} reads images.", "Leave --from out.")
     if task in LABELLED and source:
         raise UsageError(f"--from is for translations and running text, and {run} labels rows.", "Give --text instead.")
-    tables = {"second", "split", "part"}
+    tables = {"text_b", "split_column", "split"}
     for name, value in as_fields(columns).items():
-        if task == "caption" and name in ("text", "split", "part"):
+        option = f"--{name.replace('_', '-')}"
+        if task == "caption" and name in ("text", "split_column", "split"):
             continue
         if value and task not in LABELLED:
-            raise UsageError(f"--{name} is for labelled data, and {run} reads none.", f"Leave --{name} out.")
-        if value and task == "image" and name != "part":
-            raise UsageError(f"--{name} names a column, and {run} reads images.", f"Leave --{name} out.")
+            raise UsageError(f"{option} is for labelled data, and {run} reads none.", f"Leave {option} out.")
+        if value and task == "image" and name != "split":
+            raise UsageError(f"{option} names a column, and {run} reads images.", f"Leave {option} out.")
         if value and task == "tag" and name in tables:
-            raise UsageError(f"--{name} is for tables, and {run} tags words in columns.", f"Leave --{name} out.")
+            raise UsageError(f"{option} is for tables, and {run} tags words in columns.", f"Leave {option} out.")

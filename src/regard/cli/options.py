@@ -46,13 +46,15 @@ class ColumnOptions:
     """Which columns and rows of labelled data are meant; "" leaves the run's own setting."""
 
     text: Annotated[str, _column("text")] = ""
-    second: Annotated[str, _column("second")] = ""
+    text_b: Annotated[str, _column("text_b")] = ""
     label: Annotated[str, _column("label")] = ""
-    split: Annotated[str, _column("split")] = ""
-    part: Annotated[
+    split_column: Annotated[str, _column("split_column")] = ""
+    split: Annotated[
         str,
         Parameter(
-            group=COLUMNS, metavar="PART", help="rows that --split calls test (the default), valid or train; or all"
+            group=COLUMNS,
+            metavar="SPLIT",
+            help="rows that --split-column calls test (the default), valid or train; or all",
         ),
     ] = ""
 

@@ -45,7 +45,7 @@ def predict(
         ),
     ] = "",
     text: Annotated[str, explained(DataConfig, "text", metavar="COLUMN")] = "",
-    second: Annotated[
+    text_b: Annotated[
         str, Parameter(metavar="TEXT", help="the second text of a pair; with --data, the column that holds it")
     ] = "",
     top: Annotated[
@@ -70,7 +70,7 @@ def predict(
 
     A run of classify writes a line for each that comes in: the class, a tab, its probability. One of regress writes the
     number; one of tag the words of each line, which white space parts, each with its tag on a line of its own, and a blank
-    line behind them. Where a run was trained on two texts, the second is --second, or stands behind a tab.
+    line behind them. Where a run was trained on two texts, the second is --text-b, or stands behind a tab.
 
     A run of mask or denoise fills each [MASK]: regard predict RUN "The [MASK] barks."
 
@@ -85,7 +85,7 @@ def predict(
     images = loaded.config.task in IMAGE_TASKS
     if not images:
         tell_files(inputs, data=True)
-    check_task(loaded, data=data, second=second, top=top)
+    check_task(loaded, data=data, text_b=text_b, top=top)
     if picture:
         check_picture(loaded, inputs, picture=picture, output=output)
     options = {"n_best": n_best, **as_fields(search), **as_fields(sampling)}
@@ -100,7 +100,7 @@ def predict(
         if data:
             from regard.cli.predict_data import predict_file
 
-            found = predict_file(loaded, data, text=text, second=second, top=top or 0, json=json, progress=waiting)
+            found = predict_file(loaded, data, text=text, text_b=text_b, top=top or 0, json=json, progress=waiting)
         elif images:
             written = {"--output": output, "--picture": picture}
             found = predict_images(
@@ -115,7 +115,7 @@ def predict(
                 progress=waiting,
             )
         else:
-            found = predict_lines(loaded, inputs, second=second, top=top or 0, json=json, progress=waiting)
+            found = predict_lines(loaded, inputs, text_b=text_b, top=top or 0, json=json, progress=waiting)
         for lines in found:
             waiting.hide()
             sink(lines)
@@ -135,7 +135,7 @@ def refuse_search(loaded: "Run", options: Mapping[str, Any]) -> None:
 
 
 def predict_lines(
-    loaded: "Run", inputs: Sequence[str], *, second: str, top: int, json: bool, progress: Waiting
+    loaded: "Run", inputs: Sequence[str], *, text_b: str, top: int, json: bool, progress: Waiting
 ) -> Iterator[list[str]]:
     """Yield what is written of the inputs, or of the lines of standard input, some at a time."""
     from regard.tasks.denoising.fill_mask import BLANK
@@ -144,7 +144,7 @@ def predict_lines(
     long: list[int] = []
     whole: list[int] = []
     for lines in chunks(inputs):
-        pairs = [(line, second) for line in lines] if inputs else list(two_columns(loaded, lines, second, done))
+        pairs = [(line, text_b) for line in lines] if inputs else list(two_columns(loaded, lines, text_b, done))
         # Of nothing there is nothing to say; of standard input, what has no blank comes out as it is.
         written = [number for number, (text, _) in enumerate(pairs) if text.strip()]
         unasked = [] if inputs else [number for number in written if lacks_blank(loaded, pairs[number][0])]
@@ -152,7 +152,7 @@ def predict_lines(
         written = [number for number in written if number not in unasked]
         found = loaded.predict(
             [pairs[number][0] for number in written],
-            seconds=[pairs[number][1] for number in written],
+            texts_b=[pairs[number][1] for number in written],
             top=max(1, top),
             progress=progress.after(done),
         )
@@ -175,11 +175,11 @@ def predict_lines(
         note(f"without a {BLANK}, and written as they are: {listed(whole)}")
 
 
-def two_columns(loaded: "Run", lines: Sequence[str], second: str, before: int) -> Iterator[tuple[str, str]]:
+def two_columns(loaded: "Run", lines: Sequence[str], text_b: str, before: int) -> Iterator[tuple[str, str]]:
     """Yield the text of each line of standard input and its second text; `before` so many lines came before these."""
     for number, line in enumerate(lines, start=before + 1):
-        if second or loaded.config.task not in ("classify", "regress"):
-            yield line, second
+        if text_b or loaded.config.task not in ("classify", "regress"):
+            yield line, text_b
             continue
         text, *others = line.split("\t")
         if len(others) > 1:
@@ -203,7 +203,7 @@ def json_line(number: int, pair: tuple[str, str], found: "Prediction | None", *,
     from regard.runs import disk
 
     facts: dict[str, Any] = {"line": number, "text": pair[0]}
-    facts |= {"second": pair[1]} if pair[1] else {}
+    facts |= {"text_b": pair[1]} if pair[1] else {}
     return disk.as_json({**facts, **(as_json(found, top=top) if found is not None else {})}).decode()
 
 
@@ -254,7 +254,7 @@ def refuse_other_format(output: str, data: str) -> None:
         )
 
 
-def check_task(loaded: "Run", *, data: str, second: str, top: int | None) -> None:
+def check_task(loaded: "Run", *, data: str, text_b: str, top: int | None) -> None:
     """Refuse a run that predicts nothing, and options that its task does not have."""
     from regard.api.predict import check_predicts
 
@@ -265,7 +265,7 @@ def check_task(loaded: "Run", *, data: str, second: str, top: int | None) -> Non
             f"--top is for runs of classify, mask and image, and {name} is one of {task}.", "Leave --top out."
         )
     if task in IMAGE_TASKS:
-        check_image_options(loaded, data=data, second=second)
+        check_image_options(loaded, data=data, text_b=text_b)
         return
     if data and task in ("mask", "denoise"):
         raise UsageError(

@@ -36,10 +36,10 @@ Row = TypeVar("Row", bound=Placed)
 
 
 def predict_file(
-    loaded: "Run", file: str, *, text: str, second: str, top: int, json: bool, progress: Waiting
+    loaded: "Run", file: str, *, text: str, text_b: str, top: int, json: bool, progress: Waiting
 ) -> Iterator[list[str]]:
     """Yield the lines of a file with what is said of each row, some at a time."""
-    data = changed(dataclasses.replace(loaded.config.data, split=""), text=text, second=second)
+    data = changed(dataclasses.replace(loaded.config.data, split_column=""), text=text, text_b=text_b)
     if loaded.task.tokenizer is None:
         return _vectors(loaded, file, data, top=top, json=json, progress=progress)
     if loaded.config.task == "tag":
@@ -51,15 +51,15 @@ def _table(
     loaded: "Run", file: str, data: DataConfig, *, top: int, json: bool, progress: Waiting
 ) -> Iterator[list[str]]:
     names = column_names(loaded.config.task, top=top)
-    table = AddedColumns(file, names, wanted=(data.text, data.second, data.label))
+    table = AddedColumns(file, names, wanted=(data.text, data.text_b, data.label))
     originals = table.rows()
     rows = read_labelled([file], data, labelled=False)
     heading = table.heading()  # written with the first rows: of a file that is refused, nothing comes out
     n_rows = 0
-    for answers in answered(loaded, rows, lambda row: row.text, lambda row: row.second, progress=progress):
+    for answers in answered(loaded, rows, lambda row: row.text, lambda row: row.text_b, progress=progress):
         n_rows += len(answers)
         if json:
-            yield [json_line(row.line, (row.text, row.second), one, top=top) for row, one in answers]
+            yield [json_line(row.line, (row.text, row.text_b), one, top=top) for row, one in answers]
             continue
         written = [
             table.line(next(original for line, original in originals if line == row.line), as_cells(one, top=top))
@@ -98,7 +98,7 @@ def answered(
     loaded: "Run",
     rows: Iterable[Row | Bad],
     text: Callable[[Row], Any],
-    second: Callable[[Row], str] = lambda row: "",
+    text_b: Callable[[Row], str] = lambda row: "",
     *,
     progress: Waiting,
 ) -> "Iterator[list[tuple[Row, Prediction]]]":
@@ -108,7 +108,7 @@ def answered(
     for chunk in in_chunks(rows):
         found = loaded.predict(
             [text(row) for row in chunk],
-            seconds=[second(row) for row in chunk],
+            texts_b=[text_b(row) for row in chunk],
             progress=progress.after(done),
         )
         answers = list(zip(chunk, found, strict=True))

@@ -103,9 +103,9 @@ def refuse_overwriting(images: Sequence[str], written: Mapping[str, str]) -> Non
             raise UsageError(f"{file} is an image that is read.", f"Name another file with {option}.")
 
 
-def check_image_options(loaded: "Run", *, data: str, second: str) -> None:
+def check_image_options(loaded: "Run", *, data: str, text_b: str) -> None:
     """Refuse options that are about text."""
-    for option, value in (("--data", data), ("--second", second)):
+    for option, value in (("--data", data), ("--text-b", text_b)):
         if value:
             raise UsageError(
                 f"{option} is for runs over text, and {loaded.reference} reads images.",

@@ -80,7 +80,7 @@ def reads_the_same(config: RunConfig, other: RunConfig) -> bool:
     from regard.training.run import with_absolute_paths
 
     one, two = with_absolute_paths(config).data, with_absolute_paths(other).data
-    which = ("train", "source", "target", "text", "second", "split")
+    which = ("train", "source", "target", "text", "text_b", "split_column")
     return all(getattr(one, name) == getattr(two, name) for name in which)
 
 

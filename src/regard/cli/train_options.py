@@ -31,9 +31,9 @@ class DataOptions:
     source: Annotated[str, explained(DataConfig, "source", name="--from", metavar="CODE", group=DATA)] = ""
     target: Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE", group=DATA)] = ""
     text: Annotated[str, explained(DataConfig, "text", metavar="COLUMN", group=DATA)] = ""
-    second: Annotated[str, explained(DataConfig, "second", metavar="COLUMN", group=DATA)] = ""
+    text_b: Annotated[str, explained(DataConfig, "text_b", metavar="COLUMN", group=DATA)] = ""
     label: Annotated[str, explained(DataConfig, "label", metavar="COLUMN", group=DATA)] = ""
-    split: Annotated[str, explained(DataConfig, "split", metavar="COLUMN", group=DATA)] = ""
+    split_column: Annotated[str, explained(DataConfig, "split_column", metavar="COLUMN", group=DATA)] = ""
     image_size: Annotated[int | None, explained(DataConfig, "image_size", group=DATA)] = None
     on_bad: Annotated[str, explained(DataConfig, "on_bad", metavar="POLICY", group=DATA)] = ""
 

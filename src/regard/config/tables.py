@@ -21,15 +21,15 @@ class DataConfig:
         " denoise one or more, of text or of any such format; for classify and regress tables; for tag columns of words;"
         " for image folders of class folders, IDX or NPZ; for caption tables of images and captions",
     )
-    valid: tuple[str, ...] = option((), "validation files; without them a part of the training data is held out")
+    valid: tuple[str, ...] = option((), "validation files; without them some of the training data is held out")
     source: str = option("", "language code or column of the source, or of the text, where a file holds several")
     target: str = option("", "language code or column of the target, where a file holds several")
     text: str = option(
         "", "column of the text that is classified, tagged or measured; found by itself where it is plain"
     )
-    second: str = option("", "column of a second sentence that belongs to the text, for classify and regress")
+    text_b: str = option("", "column of a second sentence that belongs to the text, for classify and regress")
     label: str = option("", "column of the label, the tag or the number; found by itself where it is plain")
-    split: str = option("", "column that says which part a row belongs to: train, valid (or val, dev) or test")
+    split_column: str = option("", "column that says which split a row belongs to: train, valid (or val, dev) or test")
     separator: str = option("", "line between the documents of a text file, as <|endoftext|>; else a file is one")
     valid_size: int = option(
         0,

@@ -1,4 +1,4 @@
-"""Which columns are the image, the caption and the part."""
+"""Which columns are the image, the caption and the split."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_a_cell_says_no_part_under_a_header() -> None:
 
 def test_columns_are_taken_as_asked() -> None:
     names = ("image", "thumbnail", "caption", "title", "split", "fold")
-    asked = chosen(*names, source="thumbnail", text="Title", split="fold")
+    asked = chosen(*names, source="thumbnail", text="Title", split_column="fold")
     assert asked == CaptionColumns("thumbnail", "title", "fold")
     assert chosen("1", "2", "3", source="3", text="1") == CaptionColumns("3", "1")
 
@@ -73,7 +73,7 @@ def test_an_unknown_column_gets_the_near_name() -> None:
     error = fault("image", "caption", text="captoin")
     assert (error.problem, error.remedy) == ("a.csv has no column 'captoin'.", "Did you mean caption?")
     assert fault("image", "caption", source="imagge").remedy == "Did you mean image?"
-    assert fault("image", "caption", split="part").problem == "a.csv has no column 'part'."
+    assert fault("image", "caption", split_column="part").problem == "a.csv has no column 'part'."
     assert fault("1", "2", source="photo").remedy == "It has no header: count its columns, from 1 to 2."
 
 
@@ -95,5 +95,5 @@ def test_one_column_is_not_two() -> None:
 
 
 def test_the_choice_as_a_sentence() -> None:
-    assert CaptionColumns("a", "b", "c").sentence() == "image 'a', caption 'b', part 'c'"
+    assert CaptionColumns("a", "b", "c").sentence() == "image 'a', caption 'b', split 'c'"
     assert CaptionColumns("a", "b").sentence() == "image 'a', caption 'b'"

@@ -209,7 +209,7 @@ def divided(folder: Path, counts: Mapping[str, int]) -> Rows:
 
 
 @pytest.mark.parametrize("header", ["split\timage\tcaption", ""])
-def test_parts_of_a_table(tmp_path: Path, header: str) -> None:
+def test_splits_of_a_table(tmp_path: Path, header: str) -> None:
     rows = divided(tmp_path, {"train": 30, "val": 5, "test": 4})
     file = table(tmp_path / "t.tsv", rows, header)
     data = prepare(file)
@@ -217,26 +217,26 @@ def test_parts_of_a_table(tmp_path: Path, header: str) -> None:
     assert data.valid_files == (file,)
     assert set(written(data.valid)) == {f"{number:04}.png" for number in range(1000, 1005)}
     names = ("split", "image", "caption") if header else ("1", "2", "3")
-    assert data.told == (("columns", f"image '{names[1]}', caption '{names[2]}', part '{names[0]}'"),)
+    assert data.told == (("columns", f"image '{names[1]}', caption '{names[2]}', split '{names[0]}'"),)
     test = read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, progress=quiet)
     assert (test.n_images, len(test), test.captions_of(0)) == (4, 8, by_image([r[1:] for r in rows])["2000.png"])
-    everything = read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, part="", progress=quiet)
+    everything = read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, split="", progress=quiet)
     assert everything.n_images == 39
 
 
-def test_a_part_that_is_not_there(tmp_path: Path) -> None:
+def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     file = table(tmp_path / "t.tsv", divided(tmp_path, {"train": 30, "test": 4}), "split\timage\tcaption")
     data = prepare(file)
     assert (data.train.n_images, data.n_held_out) == (27, 3)
     assert told(data, "held out") == ["no good row of 'split' is of validation"]
     with pytest.raises(DataError) as caught:
-        read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, part="valid", progress=quiet)
+        read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, split="valid", progress=quiet)
     assert caught.value.problem == (
         f"{file}: in no good row does the column 'split' say 'valid', 'val', 'dev', 'validation' or 'development'."
     )
-    assert caught.value.remedy == "Give a table with such rows; or rename the column, if parts are not what it says."
-    with pytest.raises(UsageError, match="'tset' is no part of the data"):
-        read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, part="tset", progress=quiet)
+    assert caught.value.remedy == "Give a table with such rows; or rename the column, if splits are not what it says."
+    with pytest.raises(UsageError, match="The split must be train, valid or test, not 'tset'"):
+        read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, split="tset", progress=quiet)
     error = fault(table(tmp_path / "t.tsv", divided(tmp_path, {"test": 4}), "split\timage\tcaption"))
     assert error.problem == f"{tmp_path}/t.tsv: in no good row does the column 'split' say 'train' or 'training'."
 
@@ -410,7 +410,7 @@ def test_rows_of_both_parts_are_told_once(tmp_path: Path) -> None:
     rows = [*divided(tmp_path, {"train": 20, "val": 5}), ("later", "0000.png", "Later.")]
     file = table(tmp_path / "t.tsv", rows, "split\timage\tcaption")
     data = prepare(file, on_bad="keep-going")
-    assert told(data, "left out") == [f"1 bad line, unknown part: {file}:52 'later'"]
+    assert told(data, "left out") == [f"1 bad line, unknown split: {file}:52 'later'"]
 
 
 def test_long_captions_are_left_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The rows of tables as captions of images: with a header or without, in parts or whole, every path inside the folder."""
+"""The rows of tables as captions of images: with a header or without, in splits or whole, every path inside the folder."""
 
 import gzip
 import json
@@ -37,8 +37,8 @@ def table(path: Path, content: str | bytes, **settings: Any) -> CaptionTable:
     return open_table(write(path, content), DataConfig(**settings))
 
 
-def read(opened: CaptionTable, *parts: str) -> list[Captioned | Bad]:
-    return list(opened.captions(parts))
+def read(opened: CaptionTable, *splits: str) -> list[Captioned | Bad]:
+    return list(opened.captions(splits))
 
 
 def fault(path: Path, content: str | bytes, **settings: Any) -> DataError:
@@ -252,25 +252,25 @@ def test_an_image_is_looked_for_once(images: Path) -> None:
     assert all(isinstance(one, Captioned) for one in read(opened))
 
 
-# -- parts --------------------------------------------------------------------------------------------------------------
+# -- splits -------------------------------------------------------------------------------------------------------------
 
 DIVIDED = "split\timage\tcaption\ntrain\ta.jpg\tone\nval\tb.png\ttwo\nTest\tnone.jpg\tthree\nlater\ta.jpg\tfour\n"
 
 
-def test_rows_of_a_part(images: Path) -> None:
+def test_rows_of_a_split(images: Path) -> None:
     opened = table(images / "t.tsv", DIVIDED)
-    unknown = Bad(opened.file, 5, "unknown part", "later")
+    unknown = Bad(opened.file, 5, "unknown split", "later")
     train = Captioned("one", f"{images}/a.jpg", "train", opened.file, 2)
     valid = Captioned("two", f"{images}/b.png", "valid", opened.file, 3)
     assert read(opened, "train") == [train, unknown]
     assert read(opened, "train", "valid") == [train, valid, unknown]
-    assert [one.reason for one in read(opened, "test") if isinstance(one, Bad)] == ["no such image", "unknown part"]
+    assert [one.reason for one in read(opened, "test") if isinstance(one, Bad)] == ["no such image", "unknown split"]
     assert len(read(opened)) == 4
 
 
-def test_a_table_that_is_not_divided_is_of_the_first_part(images: Path) -> None:
+def test_a_table_that_is_not_divided_is_of_the_first_split(images: Path) -> None:
     opened = table(images / "t.tsv", "image\tcaption\na.jpg\tone\n")
-    assert [one.part for one in read(opened, "valid", "test") if isinstance(one, Captioned)] == ["valid"]
+    assert [one.split for one in read(opened, "valid", "test") if isinstance(one, Captioned)] == ["valid"]
 
 
 def test_all_images_that_rows_name(images: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.documents import rows
-from regard.data.documents.rows import Part, passages, read_documents
+from regard.data.documents.rows import Piece, passages, read_documents
 from regard.data.formats import Bad
 from regard.errors import DataError
 
@@ -17,17 +17,17 @@ def write(path: Path, content: bytes | str) -> str:
     return str(path)
 
 
-def read(*files: str, **options: str) -> list[Part | Bad]:
+def read(*files: str, **options: str) -> list[Piece | Bad]:
     return list(read_documents(files, **options))
 
 
 def test_a_file_is_one_document(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "One\n\ntwo\u2028three\r\nfour")
     assert read(file) == [
-        Part("One\n", file, 1, True),
-        Part("\n", file, 2, False),
-        Part("two\u2028three\n", file, 3, False),
-        Part("four", file, 4, False),
+        Piece("One\n", file, 1, True),
+        Piece("\n", file, 2, False),
+        Piece("two\u2028three\n", file, 3, False),
+        Piece("four", file, 4, False),
     ]
 
 
@@ -44,14 +44,14 @@ def test_a_long_line_comes_in_pieces_of_whole_characters(tmp_path: Path, monkeyp
     monkeypatch.setattr(rows, "PART_BYTES", 7)
     text = "äöü€𝄞" * 9
     file = write(tmp_path / "a.txt", "\ufeff" + text + "\r\nnext")
-    parts = read(file)
-    assert "".join(part.text for part in parts) == text + "\nnext"  # type: ignore[union-attr]
-    assert {part.line for part in parts} == {1, 2}
+    pieces = read(file)
+    assert "".join(piece.text for piece in pieces) == text + "\nnext"  # type: ignore[union-attr]
+    assert {piece.line for piece in pieces} == {1, 2}
 
 
 def test_bad_lines_are_told_apart(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", b"\xff\nok\nnul\0\n")
-    assert [(type(one).__name__, one.line) for one in read(file)] == [("Bad", 1), ("Part", 2), ("Bad", 3)]
+    assert [(type(one).__name__, one.line) for one in read(file)] == [("Bad", 1), ("Piece", 2), ("Bad", 3)]
     assert read(file)[1].begins  # type: ignore[union-attr]
 
 
@@ -113,7 +113,7 @@ def test_missing_and_empty_files_are_told_at_once(tmp_path: Path) -> None:
 def test_passages_are_cut_where_lines_meet_simply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "PASSAGE_CHARACTERS", 4)
     lines = ["abc\n", "def \n", "ghi\n", "\n", "jkl\n", " mno\n", "pqr\n", "stu\n"]
-    parts = [Part(line, "f", number, number in (0, 7)) for number, line in enumerate(lines)]
-    found = list(passages(parts))
+    pieces = [Piece(line, "f", number, number in (0, 7)) for number, line in enumerate(lines)]
+    found = list(passages(pieces))
     assert [one.text for one in found] == ["abc\n", "def \nghi\n\njkl\n mno\n", "pqr\n", "stu\n"]
     assert [(one.line, one.begins) for one in found] == [(0, True), (1, False), (6, False), (7, True)]

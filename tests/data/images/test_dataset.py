@@ -156,13 +156,13 @@ def test_given_validation_images(tmp_path: Path) -> None:
     assert len(again.hashes) == 1
 
 
-def test_parts_of_a_folder(tmp_path: Path) -> None:
+def test_splits_of_a_folder(tmp_path: Path) -> None:
     folder(tmp_path / "train", {"cat": 20, "dog": 20})
     folder(tmp_path / "test", {"cat": 2, "dog": 2}, seed=9)
     root = str(tmp_path)
     held_out = prepare(root)
     assert (len(held_out.train), len(held_out.valid)) == (36, 4)
-    assert ("held out", "no part is of validation; the part test is left for `regard evaluate`") in held_out.told
+    assert ("held out", "no split is of validation; the split test is left for `regard evaluate`") in held_out.told
     test = read_images([root], DataConfig(), shape=held_out.shape, labels=held_out.labels, progress=quiet)
     assert (len(test), test.places([0])) == (4, [f"{root}/test/cat/000.png"])
     folder(tmp_path / "val", {"cat": 3, "dog": 2}, seed=10)

@@ -20,7 +20,7 @@ from PIL import Image
 from regard.data.formats import image_folder
 from regard.data.formats.image_folder import in_order
 from regard.data.images.decoding import ImageShape
-from regard.data.images.sources import find_images, find_part
+from regard.data.images.sources import find_images, find_split
 from regard.data.images.survey import BadImage, LabelledImage
 from regard.errors import DataError
 
@@ -52,19 +52,19 @@ def mnist(folder: Path, *, ending: str = "", count: int = 5) -> tuple[str, Bytes
     return idx(folder / f"train-images-idx3-ubyte{ending}", images), images, labels
 
 
-def read(*names: str, shape: ImageShape = SHAPE, part: str = "train") -> list[LabelledImage | BadImage]:
-    return [image for source in find_images(names, part=part) for image in source.images(shape)]
+def read(*names: str, shape: ImageShape = SHAPE, split: str = "train") -> list[LabelledImage | BadImage]:
+    return [image for source in find_images(names, split=split) for image in source.images(shape)]
 
 
-def good(*names: str, shape: ImageShape = SHAPE, part: str = "train") -> list[LabelledImage]:
-    found = read(*names, shape=shape, part=part)
+def good(*names: str, shape: ImageShape = SHAPE, split: str = "train") -> list[LabelledImage]:
+    found = read(*names, shape=shape, split=split)
     assert not [one for one in found if isinstance(one, BadImage)]
     return [one for one in found if isinstance(one, LabelledImage)]
 
 
-def fault(*names: str, shape: ImageShape = SHAPE, part: str = "train") -> DataError:
+def fault(*names: str, shape: ImageShape = SHAPE, split: str = "train") -> DataError:
     with pytest.raises(DataError) as caught:
-        read(*names, shape=shape, part=part)
+        read(*names, shape=shape, split=split)
     return caught.value
 
 
@@ -137,27 +137,27 @@ def test_linked_folders_are_read_and_loops_end(tmp_path: Path) -> None:
     ]
 
 
-def test_parts_of_a_folder(tmp_path: Path) -> None:
+def test_splits_of_a_folder(tmp_path: Path) -> None:
     for name in ("train/cat/1.png", "Val/cat/2.png", "test/dog/3.png", "labels/cat/4.png"):
         save(tmp_path / name)
-    for part, member, label in (("train", "/train/cat/1.png", "cat"), ("valid", "/Val/cat/2.png", "cat")):
-        [only] = good(str(tmp_path), part=part)
+    for split, member, label in (("train", "/train/cat/1.png", "cat"), ("valid", "/Val/cat/2.png", "cat")):
+        [only] = good(str(tmp_path), split=split)
         assert (only.member, only.label, only.place) == (member, label, f"{tmp_path}{member}")
-    assert find_part([str(tmp_path), str(tmp_path / "train")], "test") == find_images([str(tmp_path)], part="test")
-    assert find_part([str(tmp_path / "train")], "test") == []
-    [only] = good(str(tmp_path / "train"), part="test")  # a folder without parts is taken whole
+    assert find_split([str(tmp_path), str(tmp_path / "train")], "test") == find_images([str(tmp_path)], split="test")
+    assert find_split([str(tmp_path / "train")], "test") == []
+    [only] = good(str(tmp_path / "train"), split="test")  # a folder without splits is taken whole
     assert only.member == "/cat/1.png"
 
 
-def test_a_part_that_is_not_there(tmp_path: Path) -> None:
+def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     save(tmp_path / "train/cat/1.png")
     save(tmp_path / "val/cat/1.png")
-    error = fault(str(tmp_path), part="test")
-    assert error.problem == f"{tmp_path}: it is divided into train and valid, and has no part test."
+    error = fault(str(tmp_path), split="test")
+    assert error.problem == f"{tmp_path}: it is divided into train and valid, and has no split test."
     assert error.remedy == "It may be called test or testing."
 
 
-def test_a_class_may_have_the_name_of_a_part(tmp_path: Path) -> None:
+def test_a_class_may_have_the_name_of_a_split(tmp_path: Path) -> None:
     for name in ("test", "exam", "quiz"):
         save(tmp_path / name / "1.png")
     assert [one.label for one in good(str(tmp_path))] == ["exam", "quiz", "test"]
@@ -177,7 +177,7 @@ def test_a_folder_without_class_folders(tmp_path: Path) -> None:
 def test_a_part_without_class_folders(tmp_path: Path) -> None:
     save(tmp_path / "train/1.png")
     save(tmp_path / "test/1.png")
-    [source] = find_images([str(tmp_path)], part="train")
+    [source] = find_images([str(tmp_path)], split="train")
     with pytest.raises(DataError) as caught:
         source.own_shape()
     assert caught.value.problem == f"{tmp_path}/train: no class folder is in it, only 1 image without a label."
@@ -190,7 +190,7 @@ def test_a_part_without_class_folders(tmp_path: Path) -> None:
 def test_images_of_several_sizes_become_what_patches_divide(tmp_path: Path, sides: tuple[int, ...], size: int) -> None:
     for number, side in enumerate(sides):
         save(tmp_path / f"cat/{number}.png", size=(side, side + 9))
-    [source] = find_images([str(tmp_path)], part="train")
+    [source] = find_images([str(tmp_path)], split="train")
     assert source.own_shape() == ImageShape(size, 3)
 
 
@@ -198,7 +198,7 @@ def test_the_shape_that_suits_a_folder(tmp_path: Path) -> None:
     for number, side in enumerate((5, 7, 400)):
         save(tmp_path / f"cat/{number}.png", size=(side, side + 1))
     (tmp_path / "cat/bad.png").write_bytes(b"bad")
-    [source] = find_images([str(tmp_path)], part="train")
+    [source] = find_images([str(tmp_path)], split="train")
     assert source.own_shape() == ImageShape(7, 3)
     assert source.class_folders() == [("cat", "/cat")]
     Image.new("L", (300, 300)).save(tmp_path / "cat/0.png")
@@ -214,7 +214,7 @@ def test_the_shape_that_suits_a_folder(tmp_path: Path) -> None:
 def test_the_fingerprint_of_a_folder(tmp_path: Path) -> None:
     save(tmp_path / "cat/1.png")
     save(tmp_path / "dog/1.png", 7)
-    [source] = find_images([str(tmp_path)], part="train")
+    [source] = find_images([str(tmp_path)], split="train")
     seen = [source.fingerprint()]
     changes: list[Callable[[], object]] = [
         lambda: save(tmp_path / "dog/1.png", 8),
@@ -276,7 +276,7 @@ def test_idx(tmp_path: Path, ending: str) -> None:
     assert [one.label for one in found] == [str(label) for label in labels]
     assert found[3].place == f"{file}:3"
     assert (good(file)[1].pixels == images[1][:, :, None]).all()  # three channels
-    [source] = find_images([file], part="train")
+    [source] = find_images([file], split="train")
     assert (source.own_shape(), source.class_folders()) == (ImageShape(4, 1), [])
     assert [one.fitted for one in good(file, shape=ImageShape(3, 1))] == [True] * 5
 
@@ -463,13 +463,13 @@ def test_parts_of_an_npz(tmp_path: Path) -> None:
     found = read(str(file), shape=GREY)
     assert [one.place for one in found] == [f"{file}:x_train[{number}]" for number in range(3)]
     assert found[2] == BadImage(str(file), ":x_train[2]", "empty label")
-    assert [one.label for one in good(str(file), part="test")] == ["b", "a"]
+    assert [one.label for one in good(str(file), split="test")] == ["b", "a"]
     assert (
-        fault(str(file), part="valid").problem == f"{file}: it is divided into test and train, and has no part valid."
+        fault(str(file), split="valid").problem == f"{file}: it is divided into test and train, and has no split valid."
     )
     other = tmp_path / "b.npz"
     np.savez(other, train_images=train, train_labels=[1, 2, 3], val_images=test, val_labels=[1, 2])
-    assert len(good(str(other), part="valid")) == 2
+    assert len(good(str(other), split="valid")) == 2
 
 
 def test_other_numbers_in_an_npz(tmp_path: Path) -> None:
@@ -505,7 +505,7 @@ def test_arrays_that_an_npz_lacks(tmp_path: Path) -> None:
     np.savez(file, x=draw(1, 4, 4), images=draw(1, 4, 4), y=[1])
     error = fault(file)
     assert error.problem == f"{file}: both 'x' and 'images' are images by their names."
-    assert error.remedy == "Leave one of them out, or name parts: x_train, x_test."
+    assert error.remedy == "Leave one of them out, or name splits: x_train, x_test."
     np.savez(file, x=draw(1, 4, 4), y=1)
     assert fault(file).problem == f"{file}, array 'y': numbers were expected, not one number of int64."
     np.savez(file, x=draw(2, 4, 4), y=[1])

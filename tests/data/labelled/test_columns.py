@@ -9,9 +9,9 @@ from regard.data.labelled.columns import Columns, choose_columns
 from regard.errors import DataError
 
 
-def chosen(*names: str, labelled: bool = True, by_part: bool = False, **settings: Any) -> Columns:
+def chosen(*names: str, labelled: bool = True, by_split: bool = False, **settings: Any) -> Columns:
     fields = {name: f"cell of {name}" for name in names}
-    return choose_columns("a.csv", fields, DataConfig(**settings), labelled=labelled, split=by_part)
+    return choose_columns("a.csv", fields, DataConfig(**settings), labelled=labelled, by_split=by_split)
 
 
 @pytest.mark.parametrize(
@@ -46,18 +46,18 @@ def test_what_is_left_beside_the_text_is_the_label() -> None:
 
 
 def test_the_column_of_the_part_is_not_in_the_way() -> None:
-    assert chosen("phrase", "y", "set", split="set", by_part=True) == Columns("phrase", "", "y", "set")
-    assert chosen("phrase", "y", "set", split="set") == Columns("phrase", "", "y", "set")
-    assert chosen("phrase", "y", split="set") == Columns("phrase", "", "y")
+    assert chosen("phrase", "y", "set", split_column="set", by_split=True) == Columns("phrase", "", "y", "set")
+    assert chosen("phrase", "y", "set", split_column="set") == Columns("phrase", "", "y", "set")
+    assert chosen("phrase", "y", split_column="set") == Columns("phrase", "", "y")
     with pytest.raises(DataError, match=r"^a.csv has no column 'set'\.\nThere is: phrase, y\.$"):
-        chosen("phrase", "y", split="set", by_part=True)
+        chosen("phrase", "y", split_column="set", by_split=True)
 
 
 def test_columns_are_taken_as_asked() -> None:
     assert chosen("text", "label", "title", "stars", text="title", label="Stars") == Columns("title", "", "stars")
-    assert chosen("a", "b", "c", text="c", second="a", label="b") == Columns("c", "a", "b")
+    assert chosen("a", "b", "c", text="c", text_b="a", label="b") == Columns("c", "a", "b")
     assert chosen("premise", "hypothesis", "label", text="premise") == Columns("premise", "", "label")
-    assert chosen("premise", "hypothesis", "label", second="hypothesis") == Columns("premise", "hypothesis", "label")
+    assert chosen("premise", "hypothesis", "label", text_b="hypothesis") == Columns("premise", "hypothesis", "label")
 
 
 def test_numbers_count_columns() -> None:
@@ -88,7 +88,7 @@ def test_an_unknown_column_gets_the_near_name() -> None:
 def test_without_a_header_the_near_name_may_stand_in_the_first_row() -> None:
     fields = {"1": "polarity", "2": "phrase"}
     with pytest.raises(DataError) as caught:
-        choose_columns("a.tsv", fields, DataConfig(text="phrases"), labelled=True, split=False)
+        choose_columns("a.tsv", fields, DataConfig(text="phrases"), labelled=True, by_split=False)
     assert caught.value.remedy == "Did you mean phrase?"
     assert fault("1", "2", text="sentence").remedy == "It has no header: count its columns, from 1 to 2."
     assert fault("1", "2", text="3").remedy == "It has no header: count its columns, from 1 to 2."
@@ -116,5 +116,5 @@ def test_one_column_is_not_two() -> None:
 
 
 def test_the_choice_as_a_sentence() -> None:
-    assert Columns("a", "b", "c", "d").sentence() == "text 'a', second text 'b', label 'c', part 'd'"
+    assert Columns("a", "b", "c", "d").sentence() == "text 'a', second text 'b', label 'c', split 'd'"
     assert Columns("a").sentence() == "text 'a'"

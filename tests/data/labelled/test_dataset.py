@@ -80,7 +80,7 @@ def test_every_example_is_encoded_once(tmp_path: Path, examples: list[tuple[str,
     assert (len(valid), data.n_held_out) == (12, 12)
     assert [valid.text(0) for valid in [data.valid.ragged["text"]]] == [rows(data, data.valid)[0][0]]
     assert "text" not in data.train.ragged
-    assert data.train.ragged["second"].lengths.sum() == 0
+    assert data.train.ragged["ids_b"].lengths.sum() == 0
     place = data.valid.numbers["line"][0]
     assert (examples[place - 2][1], data.valid_files, data.valid.numbers["file"][0]) == (valid[0][0], (file,), 0)
     assert data.told == (("columns", "text 'text', label 'label'"),)
@@ -148,9 +148,9 @@ def test_parts_that_are_not_kept_apart_are_told(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     rows = [f"{text},{number % 2},{('train', 'test')[number % 3 > 1]}" for number, text in enumerate(texts(40))]
     file.write_text("text,label,Split\n" + "\n".join(rows) + "\n")
-    note = ("note", "all rows are learned from; --split Split would keep their parts apart")
+    note = ("note", "all rows are learned from; --split-column Split would keep its splits apart")
     assert note in prepare(str(file)).told
-    assert note not in prepare(str(file), split="Split").told
+    assert note not in prepare(str(file), split_column="Split").told
 
 
 def test_labels_that_are_nearly_all_different_are_an_error(tmp_path: Path) -> None:
@@ -193,16 +193,16 @@ def test_too_many_bad_rows_stop(tmp_path: Path, examples: list[tuple[str, str]])
 def test_a_column_tells_the_parts_apart(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     parts = [(*row, "train" if number % 4 else "dev") for number, row in enumerate(examples)]
     file = table(tmp_path / "a.tsv", [*parts, ("", "unknown", "test")], header="label\ttext\tset")
-    data = prepare(file, split="set")
+    data = prepare(file, split_column="set")
     assert (len(data.train), len(data.valid), data.n_held_out) == (90, 30, 0)
     assert rows(data, data.valid)[1] == examples[4][::-1]
     corpus = encode_labelled(
         [file],
-        DataConfig(split="set"),
+        DataConfig(split_column="set"),
         data.tokenizer,
         kind="classify",
         labels=data.labels,
-        part="train",
+        split="train",
         progress=quiet,
     )
     assert len(corpus) == 90
@@ -211,18 +211,18 @@ def test_a_column_tells_the_parts_apart(tmp_path: Path, examples: list[tuple[str
 def test_without_rows_of_validation_some_are_held_out(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     parts = [(*row, "train" if number % 4 else "test") for number, row in enumerate(examples)]
     file = table(tmp_path / "a.tsv", parts, header="label\ttext\tset")
-    data = prepare(file, split="set")
+    data = prepare(file, split_column="set")
     assert (len(data.train), len(data.valid), data.n_held_out) == (81, 9, 9)
     assert ("held out", "no row of 'set' is of validation") in data.told
     other = table(tmp_path / "b.tsv", [(*row, "test") for row in examples], header="label\ttext\tset")
-    assert "in no row does the column 'set' say 'train' or 'training'" in fault(other, split="set").problem
+    assert "in no row does the column 'set' say 'train' or 'training'" in fault(other, split_column="set").problem
 
 
 def test_bad_rows_are_judged_against_all_rows_of_a_file(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     """One ragged row, whose part nobody knows, is not 1 % of the file, though more than 1 % of its validation rows."""
     parts = [(*row, "train" if number % 6 else "dev") for number, row in enumerate(examples)]
     file = table(tmp_path / "a.tsv", [*parts, ("yes", "a")], header="label\ttext\tset")
-    data = prepare(file, split="set")
+    data = prepare(file, split_column="set")
     assert len(data.valid) == 20
 
 
@@ -254,9 +254,9 @@ def test_two_texts(tmp_path: Path) -> None:
     both = [("yes" if number % 2 else "no", text, f"it is {number}") for number, text in enumerate(texts(40))]
     data = prepare(table(tmp_path / "a.tsv", both, header="label\tpremise\thypothesis"))
     assert data.tokenizer is not None
-    second = data.valid.ragged["second"][0].tolist()
-    assert data.tokenizer.decode(second) == data.valid.ragged["second_text"].text(0)
-    assert "it is" in data.valid.ragged["second_text"].text(0)
+    second = data.valid.ragged["ids_b"][0].tolist()
+    assert data.tokenizer.decode(second) == data.valid.ragged["text_b"].text(0)
+    assert "it is" in data.valid.ragged["text_b"].text(0)
     assert data.told[0] == ("columns", "text 'premise', second text 'hypothesis', label 'label'")
     assert data.valid.facts["n_unknown"] == 0  # the vocabulary is learned from both
 
@@ -344,7 +344,7 @@ def test_each_word_has_its_tag_at_its_first_piece(tmp_path: Path) -> None:
         assert [data.labels[tag] for tag in tags[row]] == ["SHORT" if len(word) < 4 else "LONG" for word in words]
         assert all(word.startswith(pieces[first].text.strip()) for word, first in zip(words, firsts[row], strict=True))
     assert sum(data.counts.values()) == len(data.train.ragged["tags"].values)
-    assert "second" not in data.train.ragged
+    assert "ids_b" not in data.train.ragged
 
 
 def test_words_beyond_the_cut_are_told(tmp_path: Path) -> None:
@@ -428,10 +428,10 @@ def test_examples_to_be_scored(tmp_path: Path) -> None:
 def test_what_does_not_go_together(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     file = table(tmp_path / "a.tsv", examples)
     with pytest.raises(ConfigError) as caught:
-        prepare(file, kind="tag", split="set")
+        prepare(file, kind="tag", split_column="set")
     assert str(caught.value) == (
-        "data.split names a column of a table, and tagged words come in files of their own.\n"
-        "Leave --split out, and give validation files with --valid."
+        "data.split_column names a column of a table, and tagged words come in files of their own.\n"
+        "Leave --split-column out, and give validation files with --valid."
     )
     with pytest.raises(ConfigError, match=r"^Words are tagged, and these files hold vectors\."):
         prepare("a.npz", kind="tag")

@@ -59,7 +59,7 @@ def test_texts_lose_the_white_space_around_them() -> None:
     tokenizer = learn(["a b c d"], kind="bpe", vocab_size=300)
     assert encode_texts([" a b\n"], ["c "], tokenizer, 100) == encode_texts(["a b"], ["c"], tokenizer, 100)
     found = encode_texts(["a", "b"], [], tokenizer, 100)
-    assert found.second == [[], []]
+    assert found.ids_b == [[], []]
     assert found.n_lost == [0, 0]
     assert encode_texts([], [], tokenizer, 100).ids == []
 
@@ -71,7 +71,7 @@ def test_of_two_texts_the_longer_is_cut_first() -> None:
         expected = [first, second]
         while sum(expected) > room:  # as Devlin et al.'s code has it
             expected[0 if expected[0] > expected[1] else 1] -= 1
-        assert [len(found.ids[0]), len(found.second[0])] == expected
+        assert [len(found.ids[0]), len(found.ids_b[0])] == expected
         assert found.n_lost == [max(0, first + second - room)]
 
 

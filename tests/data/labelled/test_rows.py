@@ -11,7 +11,7 @@ import pytest
 from regard.config import DataConfig
 from regard.data.formats import Bad
 from regard.data.labelled.columns import Columns
-from regard.data.labelled.rows import MAX_WAITING, Labelled, find_columns, part_of, read_labelled
+from regard.data.labelled.rows import MAX_WAITING, Labelled, find_columns, read_labelled, split_of
 from regard.errors import DataError, UsageError
 
 
@@ -20,13 +20,13 @@ def write(path: Path, content: str | bytes) -> str:
     return str(path)
 
 
-def rows(*files: str, part: str = "", labelled: bool = True, **settings: Any) -> list[Labelled | Bad]:
-    return list(read_labelled(files, DataConfig(**settings), part=part, labelled=labelled))
+def rows(*files: str, split: str = "", labelled: bool = True, **settings: Any) -> list[Labelled | Bad]:
+    return list(read_labelled(files, DataConfig(**settings), split=split, labelled=labelled))
 
 
 def contents(found: Sequence[Labelled | Bad]) -> list[tuple[str, str, str]]:
     assert all(isinstance(one, Labelled) for one in found), found
-    return [(one.text, one.second, one.label) for one in found if isinstance(one, Labelled)]
+    return [(one.text, one.text_b, one.label) for one in found if isinstance(one, Labelled)]
 
 
 def reasons(found: Sequence[Labelled | Bad]) -> list[tuple[int, str]]:
@@ -120,34 +120,34 @@ def test_bad_rows_say_why(tmp_path: Path) -> None:
 SPLIT = "text,label,set\na,x,train\nb,y,Val\nc,,test\nd,x,extra\ne,y,TRAIN\nf,x,dev\n"
 
 
-def test_the_rows_of_a_part(tmp_path: Path) -> None:
+def test_the_rows_of_a_split(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", SPLIT)
-    train = rows(file, split="set", part="train")
+    train = rows(file, split_column="set", split="train")
     assert contents(train[::2]) == [("a", "", "x"), ("e", "", "y")]
-    assert train[1] == Bad(file, 5, "unknown part", "extra")
-    valid = rows(file, split="set", part="valid")
+    assert train[1] == Bad(file, 5, "unknown split", "extra")
+    valid = rows(file, split_column="set", split="valid")
     assert contents([valid[0], valid[2]]) == [("b", "", "y"), ("f", "", "x")]
-    assert [one.reason for one in rows(file, split="set", part="test") if isinstance(one, Bad)] == [
+    assert [one.reason for one in rows(file, split_column="set", split="test") if isinstance(one, Bad)] == [
         "empty label",
-        "unknown part",
+        "unknown split",
     ]
-    assert len(rows(file, split="set")) == 6
-    assert len(rows(file, part="train")) == 6  # without a column that says it, every row is of the part
+    assert len(rows(file, split_column="set")) == 6
+    assert len(rows(file, split="train")) == 6  # without a column that says it, every row is of the split
 
 
-def test_a_part_without_rows_is_an_error(tmp_path: Path) -> None:
+def test_a_split_without_rows_is_an_error(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "text,label,set\na,x,train\n")
     with pytest.raises(DataError) as caught:
-        rows(file, split="set", part="test")
+        rows(file, split_column="set", split="test")
     assert caught.value.problem == f"{file}: in no row does the column 'set' say 'test' or 'testing'."
-    assert caught.value.remedy == "Check --split, or leave it out."
+    assert caught.value.remedy == "Check --split-column, or leave it out."
     with pytest.raises(UsageError) as other:
-        rows(file, split="set", part="tset")
-    assert str(other.value) == "'tset' is no part of the data.\nDid you mean test?"
+        rows(file, split_column="set", split="tset")
+    assert str(other.value) == "The split must be train, valid or test, not 'tset'.\nDid you mean test?"
 
 
 def test_spellings_of_parts() -> None:
-    assert [part_of(one) for one in ("train", " Training ", "DEV", "val", "validation", "test", "x", "")] == [
+    assert [split_of(one) for one in ("train", " Training ", "DEV", "val", "validation", "test", "x", "")] == [
         "train",
         "train",
         "valid",

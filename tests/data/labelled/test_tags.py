@@ -41,7 +41,7 @@ def test_a_blank_line_ends_a_sentence(tmp_path: Path) -> None:
     assert found[0].texts == ("The dog",)
 
 
-def test_spaces_may_part_columns(tmp_path: Path) -> None:
+def test_spaces_may_split_columns(tmp_path: Path) -> None:
     content = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n10\u00a0000  CD I-NP O \n"
     file = write(tmp_path / "a.conll.gz", gzip.compress(content.encode()))
     assert sentences(read(file)) == ["EU/B-ORG 10\u00a0000/O"]

@@ -12,8 +12,8 @@ from regard.data.labelled.vectors import LabelledVectors, are_vectors, read_labe
 from regard.errors import DataError
 
 
-def read(*files: str, part: str = "", labelled: bool = True, **settings: Any) -> list[LabelledVectors | Bad]:
-    return list(read_labelled_vectors(files, DataConfig(**settings), part=part, labelled=labelled))
+def read(*files: str, split: str = "", labelled: bool = True, **settings: Any) -> list[LabelledVectors | Bad]:
+    return list(read_labelled_vectors(files, DataConfig(**settings), split=split, labelled=labelled))
 
 
 def labels(found: list[LabelledVectors | Bad]) -> list[tuple[int, str]]:
@@ -44,10 +44,10 @@ def test_an_npz_has_an_array_of_labels(npz: str) -> None:
     assert labels(read(npz, labelled=False)) == [(1, "up"), (2, "down"), (3, "")]
 
 
-def test_the_sequences_of_a_part(npz: str) -> None:
-    assert labels(read(npz, split="set", part="train")) == [(1, "up"), (3, "unknown part")]
+def test_the_sequences_of_a_split(npz: str) -> None:
+    assert labels(read(npz, split_column="set", split="train")) == [(1, "up"), (3, "unknown split")]
     with pytest.raises(DataError, match="in no row does the column 'set' say 'test'"):
-        read(npz, split="set", part="test")
+        read(npz, split_column="set", split="test")
 
 
 def test_a_column_of_a_csv_is_the_label(csv: str) -> None:

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from regard.data.pipeline.validation_split import HoldOut, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 from regard.errors import DataError
 
 
 def held_out(sources: list[str], wanted: int = 0) -> list[str]:
-    choice = HoldOut(wanted)
+    choice = ValidationSplit(wanted)
     for source in sources:
         choice.add(source)
     limit = choice.limit()

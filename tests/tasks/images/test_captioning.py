@@ -88,7 +88,7 @@ def test_classes_are_not_mixed_where_there_are_none(tmp_path: Path) -> None:
         prepare(tmp_path, {"augmentation.mixup": 0.2})
 
 
-@pytest.mark.parametrize("name", ["target", "second", "label"])
+@pytest.mark.parametrize("name", ["target", "text_b", "label"])
 def test_columns_of_other_tasks_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         prepare(tmp_path, {f"data.{name}": "x"})
@@ -155,12 +155,12 @@ def test_captions_are_written_from_files(caption_run: Path) -> None:
 def test_the_scores_against_all_captions(caption_run: Path) -> None:
     run = regard.load(caption_run)
     table = str(caption_run.parent / "images" / "captions.tsv")
-    found = run.evaluate([table], part="all")
+    found = run.evaluate([table], split="all")
     assert [score.name for score in found.scores] == ["bleu", "chrf", "perplexity"]
     assert found.scores[0].value > 80
     assert "nrefs:2" in found.scores[0].signature
     assert (found.count, found.unit, len(found.translations)) == (60, "images", 60)
-    loss = run.task.mean_loss(run.model, run.task.read([table], run.config.data, part="", progress=lambda w, d: None))
+    loss = run.task.mean_loss(run.model, run.task.read([table], run.config.data, split="", progress=lambda w, d: None))
     assert found.scores[2].value == pytest.approx(np.exp(loss))
 
 

@@ -216,7 +216,7 @@ def test_a_network_of_the_callers_own(tmp_path: Path) -> None:
     settings = {key: value for key, value in SEEING.items() if not key.startswith("model.")}
     regard.train("image", train=draw_stripes(tmp_path / "x"), run=tmp_path / "run", model=own, settings=settings)
     run = regard.load(tmp_path / "run", model=own)
-    assert run.evaluate([str(tmp_path / "x")], part="all").scores[1].value > 50
+    assert run.evaluate([str(tmp_path / "x")], split="all").scores[1].value > 50
 
 
 # Learning
@@ -271,7 +271,7 @@ def test_a_run_that_was_broken_off_goes_on_with_the_same_images(tmp_path: Path) 
 
 def test_the_scores_of_a_run_that_has_learnt(image_run: Path) -> None:
     run = regard.load(image_run)
-    found = run.evaluate([str(image_run.parent / "train")], part="all")
+    found = run.evaluate([str(image_run.parent / "train")], split="all")
     assert [score.name for score in found.scores] == ["loss", "accuracy", "macro_f1"]
     assert found.scores[1].value > 95
     assert (found.count, found.unit, found.labels) == (60, "images", ("lying", "none", "standing"))
@@ -357,7 +357,7 @@ def test_a_run_over_images_reads_no_text(image_run: Path) -> None:
     with pytest.raises(UsageError, match="A list of texts, or of files, was expected, and one came"):
         run.predict("photo.jpg")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="A second text is for runs of the tasks classify and regress"):
-        run.predict(["photo.jpg"], seconds=["x"])
+        run.predict(["photo.jpg"], texts_b=["x"])
 
 
 def test_a_new_run_begins_with_the_weights_of_another(image_run: Path, tmp_path: Path) -> None:

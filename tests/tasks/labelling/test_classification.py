@@ -263,7 +263,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_second_text_is_read_too(tmp_path: Path) -> None:
     rows = [("a dog", "a cat", "no"), ("a dog", "a dog", "yes")]
     train = write(tmp_path / "pairs.csv", rows * 20, header="text,second,label")
-    settings = {"data.train": [train], "data.valid": [train], "data.second": "second"}
+    settings = {"data.train": [train], "data.valid": [train], "data.text_b": "second"}
     task, model, valid = parts(prepare(tmp_path, settings))
     batch = valid.batch(np.arange(2), CPU)
     assert batch.segments is not None and batch.segments.sum(1).tolist() == [6, 6]
@@ -312,10 +312,10 @@ def test_a_column_tells_which_rows_are_of_the_test_set(tmp_path: Path) -> None:
         ("bad", "bad", "dev"),
     ]
     file = write(tmp_path / "all.csv", rows * 5, header="text,label,set")
-    task, _, valid = parts(prepare(tmp_path, {"data.train": [file], "data.valid": [], "data.split": "set"}))
+    task, _, valid = parts(prepare(tmp_path, {"data.train": [file], "data.valid": [], "data.split_column": "set"}))
     assert {valid.text(row) for row in range(len(valid))} == {"bad"}
-    for part, text in (("test", "good"), ("valid", "bad")):
-        examples = task.read([file], task.config.data, part=part, progress=no_progress)
+    for split, text in (("test", "good"), ("valid", "bad")):
+        examples = task.read([file], task.config.data, split=split, progress=no_progress)
         assert [examples.text(row) for row in range(len(examples))] == [text] * 5
 
 

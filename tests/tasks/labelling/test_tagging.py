@@ -13,7 +13,7 @@ from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.bert import Bert, BertConfig
 from regard.tasks.labelling.examples import SequenceExamples
-from regard.tasks.labelling.tagging import Part, Tag, in_parts
+from regard.tasks.labelling.tagging import Tag, WordSpan, in_parts
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -151,13 +151,13 @@ def test_a_network_of_ones_own_learns_to_tag(tmp_path: Path) -> None:
 
 def test_a_long_sentence_is_cut_into_parts_of_whole_words() -> None:
     assert in_parts([], 0, 5) == []
-    assert in_parts([0, 2, 4], 5, 5) == [Part(0, 3, 0, 5)]
-    assert in_parts([0, 2, 4], 6, 5) == [Part(0, 2, 0, 4), Part(2, 3, 4, 6)]
-    assert in_parts([0, 1, 2, 3, 4, 5, 6], 7, 6) == [Part(0, 4, 0, 4), Part(4, 7, 4, 7)]  # not six and one
-    assert in_parts([0, 9], 10, 4) == [Part(0, 1, 0, 4), Part(1, 2, 9, 10)]  # a word too long by itself
-    assert in_parts([1, 3], 5, 3) == [Part(0, 1, 0, 3), Part(1, 2, 3, 5)]  # a token in front of the first word
-    assert in_parts([0, 2, 2], 3, 2) == [Part(0, 1, 0, 2), Part(1, 3, 2, 3)]
-    assert in_parts([0, 1, 1, 1], 2, 1) == [Part(0, 1, 0, 1), Part(1, 4, 1, 2)]
+    assert in_parts([0, 2, 4], 5, 5) == [WordSpan(0, 3, 0, 5)]
+    assert in_parts([0, 2, 4], 6, 5) == [WordSpan(0, 2, 0, 4), WordSpan(2, 3, 4, 6)]
+    assert in_parts([0, 1, 2, 3, 4, 5, 6], 7, 6) == [WordSpan(0, 4, 0, 4), WordSpan(4, 7, 4, 7)]  # not six and one
+    assert in_parts([0, 9], 10, 4) == [WordSpan(0, 1, 0, 4), WordSpan(1, 2, 9, 10)]  # a word too long by itself
+    assert in_parts([1, 3], 5, 3) == [WordSpan(0, 1, 0, 3), WordSpan(1, 2, 3, 5)]  # a token in front of the first word
+    assert in_parts([0, 2, 2], 3, 2) == [WordSpan(0, 1, 0, 2), WordSpan(1, 3, 2, 3)]
+    assert in_parts([0, 1, 1, 1], 2, 1) == [WordSpan(0, 1, 0, 1), WordSpan(1, 4, 1, 2)]
 
 
 def test_every_word_of_a_long_sentence_is_tagged_and_scored(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which columns of a table are the image, the caption and the part: as asked for, or as their names or a row tell.
+"""Which columns of a table are the image, the caption and the split: as asked for, or as their names or a row tell.
 
 A name tells where it is one that people use and no other column has such a name too. A row tells by a cell that ends as
 the name of an image file does, and without a header by one that says train, valid or test. Where only one column is left
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from regard.config import DataConfig
-from regard.data.formats.columns import INDEXES, SPLITS, listed, plain
+from regard.data.formats.columns import INDEXES, SPLIT_COLUMNS, listed, plain
 from regard.data.formats.rows import excerpt
 from regard.data.images.decoding import ENDINGS
 from regard.data.labelled.columns import choose_columns
-from regard.data.labelled.rows import part_of
+from regard.data.labelled.rows import split_of
 from regard.errors import DataError
 
 # What people call the columns; written without spaces, hyphens and underscores, as `plain` has them.
@@ -33,20 +33,20 @@ class CaptionColumns:
 
     def sentence(self) -> str:
         """Say which columns they are."""
-        roles = {"image": self.image, "caption": self.caption, "part": self.split}
+        roles = {"image": self.image, "caption": self.caption, "split": self.split}
         return ", ".join(f"{role} '{name}'" for role, name in roles.items() if name)
 
 
 def choose_caption_columns(file: str, fields: Mapping[str, str], data: DataConfig) -> CaptionColumns:
     """Return the columns of a file with such a row: `data.source` is the image, `data.text` the caption."""
-    asked = {"--from": data.source, "--text": data.text, "--split": data.split}
+    asked = {"--from": data.source, "--text": data.text, "--split-column": data.split_column}
     chosen = {option: _asked(file, fields, wanted) for option, wanted in asked.items()}
     _refuse_same(file, chosen)
     image, caption, split = chosen.values()
     free = [name for name in fields if name not in chosen.values() and plain(name) not in INDEXES]
-    split = split or _called(free, SPLITS)
+    split = split or _called(free, SPLIT_COLUMNS)
     if not split and are_numbered(fields) and len(fields) > 2:
-        split = _only(name for name in free if part_of(fields[name]))
+        split = _only(name for name in free if split_of(fields[name]))
     free = [name for name in free if name != split]
     image = image or _called(free, IMAGES) or _only(name for name in free if names_image(fields[name]))
     free = [name for name in free if name != image]
@@ -71,7 +71,7 @@ def _asked(file: str, fields: Mapping[str, str], wanted: str) -> str:
     """Return the column that a name or a number means, "" where none is asked for."""
     if not wanted:
         return ""
-    return choose_columns(file, fields, DataConfig(text=wanted), labelled=False, split=False).text
+    return choose_columns(file, fields, DataConfig(text=wanted), labelled=False, by_split=False).text
 
 
 def _refuse_same(file: str, chosen: Mapping[str, str]) -> None:

@@ -56,20 +56,20 @@ def prepare_captions(
     given = given or given_tokenizer(tokenizer)  # before the tables are read, so that a wrong file is known at once
     share = allowed_share(data.on_bad)
     tables = _tables(data, progress)
-    for part, own in tables.items():
-        own.enforce(part, share)  # before the images are decoded, which may take long
+    for split, own in tables.items():
+        own.enforce(split, share)  # before the images are decoded, which may take long
     shape = _shape(tables["train"], data, usual)
-    sides = {part: _side(own, part, shape, progress) for part, own in tables.items()}
-    for part, own in tables.items():
-        own.enforce(part, share)
+    sides = {split: _side(own, split, shape, progress) for split, own in tables.items()}
+    for split, own in tables.items():
+        own.enforce(split, share)
     if "valid" not in sides:
         sides["train"], sides["valid"] = _split(sides["train"], data.valid_size)
     if given is None:
         progress("learning the vocabulary", 0)
         given = tokenizer_for(tokenizer, sides["train"].texts)
     train, valid = (
-        stored_captions(sides[part], given, max_length=data.max_length, progress=progress)
-        for part in ("train", "valid")
+        stored_captions(sides[split], given, max_length=data.max_length, progress=progress)
+        for split in ("train", "valid")
     )
     for name, captions in (("training", train), ("validation", valid)):
         if not len(captions):
@@ -86,7 +86,7 @@ def prepare_captions(
         deviation=deviation,
         n_held_out=0 if "valid" in tables else valid.n_images,
         told=_told(tables, train, valid),
-        hashes=_hashes((own, sides[part].fingerprints()) for part, own in tables.items()),
+        hashes=_hashes((own, sides[split].fingerprints()) for split, own in tables.items()),
         train_files=train.files,
         valid_files=valid.files,
     )
@@ -98,18 +98,18 @@ def read_captions(
     tokenizer: Tokenizer,
     *,
     shape: ImageShape,
-    part: str = "test",
+    split: str = "test",
     progress: Progress,
 ) -> CaptionSet:
     """Return all good captions of some tables with their images, to be scored; its `faults` say which rows were bad.
 
-    part: which rows are meant where a table is divided into parts; "" for all
+    split: which rows are meant where a table is divided into splits; "" for all
     """
     share = allowed_share(data.on_bad)
-    tables = look_through(files, data, parts=(part,) if part else (), progress=progress)
-    tables.enforce(part, share)
-    side = _side(tables, part, shape, progress)
-    tables.enforce(part, share)
+    tables = look_through(files, data, splits=(split,) if split else (), progress=progress)
+    tables.enforce(split, share)
+    side = _side(tables, split, shape, progress)
+    tables.enforce(split, share)
     found = stored_captions(side, tokenizer, max_length=data.max_length, progress=progress)
     _refuse_long(found, data)
     return found
@@ -119,19 +119,19 @@ def caption_hashes(data: DataConfig) -> dict[str, str]:
     """Return the hashes that `prepare_captions` returns of the same data; no image is decoded."""
     tables = _tables(data, lambda what, done: None)
     return _hashes(
-        (own, {file: images.fingerprint() for file, images in own.sources(part).items()})
-        for part, own in tables.items()
+        (own, {file: images.fingerprint() for file, images in own.sources(split).items()})
+        for split, own in tables.items()
     )
 
 
 def _tables(data: DataConfig, progress: Progress) -> dict[str, CaptionTables]:
-    """Return the tables of training, and of validation unless its captions are held out; one if it holds both parts."""
+    """Return the tables of training, and of validation unless its captions are held out; one if it holds both splits."""
     if not data.train:
         raise DataError("There is nothing to train on.", "Give a table of images and captions with --train.")
     if data.valid:
         given = {"train": data.train, "valid": data.valid}
-        return {part: look_through(files, data, parts=(part,), progress=progress) for part, files in given.items()}
-    both = look_through(data.train, data, parts=("train", "valid"), progress=progress)
+        return {split: look_through(files, data, splits=(split,), progress=progress) for split, files in given.items()}
+    both = look_through(data.train, data, splits=("train", "valid"), progress=progress)
     return {"train": both, "valid": both} if both.images["valid"] else {"train": both}
 
 
@@ -145,12 +145,12 @@ def _shape(tables: CaptionTables, data: DataConfig, usual: int) -> ImageShape:
     )
 
 
-def _side(tables: CaptionTables, part: str, shape: ImageShape, progress: Progress) -> CaptionSide:
-    """Store the images of a part; the tables take note of those that are bad."""
-    images = stored_images(list(tables.sources(part).values()), shape, progress)
-    tables.leave_out(part, images.faults.by_place())
+def _side(tables: CaptionTables, split: str, shape: ImageShape, progress: Progress) -> CaptionSide:
+    """Store the images of a split; the tables take note of those that are bad."""
+    images = stored_images(list(tables.sources(split).values()), shape, progress)
+    tables.leave_out(split, images.faults.by_place())
     rows = {place: row for row, place in enumerate(images.places(np.arange(len(images))))}
-    return CaptionSide(tables=tables, part=part, images=images, rows=rows)
+    return CaptionSide(tables=tables, split=split, images=images, rows=rows)
 
 
 def _split(side: CaptionSide, wanted: int) -> tuple[CaptionSide, CaptionSide]:
@@ -183,7 +183,7 @@ def _hashes(all_tables: Iterable[tuple[CaptionTables, Mapping[str, str]]]) -> di
     for tables, fingerprints in all_tables:
         for file, own in tables.hashes.items():
             found.setdefault(file, [own]).append(fingerprints.get(file, ""))
-    return {file: hashlib.sha256(" ".join(parts).encode()).hexdigest() for file, parts in found.items()}
+    return {file: hashlib.sha256(" ".join(hashes).encode()).hexdigest() for file, hashes in found.items()}
 
 
 def _told(tables: Mapping[str, CaptionTables], train: CaptionSet, valid: CaptionSet) -> tuple[tuple[str, str], ...]:

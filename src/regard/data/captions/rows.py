@@ -18,7 +18,7 @@ from regard.data.formats.files import check_regular
 from regard.data.formats.registry import Fields, ending_of, format_of, read_rows
 from regard.data.formats.rows import Bad, Row, excerpt
 from regard.data.images.survey import place_of
-from regard.data.labelled.rows import MAX_WAITING, TABLES, part_of
+from regard.data.labelled.rows import MAX_WAITING, TABLES, split_of
 from regard.errors import DataError
 
 FOLDERS = ("", "images/", "Images/")  # within the table's, in which an image is looked for
@@ -28,11 +28,11 @@ PATH_CHARACTERS = 300  # of one that was not found, as a person must see where i
 
 @dataclass(frozen=True, slots=True)
 class Captioned:
-    """A caption without white space at its ends, the path of its image, its part ("" for none), and its place."""
+    """A caption without white space at its ends, the path of its image, its split ("" for none), and its place."""
 
     text: str
     image: str
-    part: str
+    split: str
     file: str
     line: int
 
@@ -53,27 +53,27 @@ class CaptionTable:
     def folder(self) -> str:
         return str(Path(self.file).parent)
 
-    def captions(self, parts: Sequence[str] = ()) -> Iterator[Captioned | Bad]:
+    def captions(self, splits: Sequence[str] = ()) -> Iterator[Captioned | Bad]:
         """Yield the rows in their order.
 
-        parts: train, valid or test, of which rows are meant where a column says it; where none does, all are of the first
+        splits: train, valid or test, of which rows are meant where a column says it; where none does, all are of the first
         """
         for row in self._rows():
             if isinstance(row, Bad):
                 yield row
                 continue
-            part = parts[0] if parts else ""
-            if parts and self.columns.split:
+            split = splits[0] if splits else ""
+            if splits and self.columns.split:
                 said = row.fields.get(self.columns.split, "")
-                part = part_of(said)
-                if not part:
-                    yield Bad(row.file, row.line, "unknown part", excerpt(said))
-                if part not in parts:
+                split = split_of(said)
+                if not split:
+                    yield Bad(row.file, row.line, "unknown split", excerpt(said))
+                if split not in splits:
                     continue
-            yield self._captioned(row, part)
+            yield self._captioned(row, split)
 
     def named(self) -> set[str]:
-        """Return the paths at which the images of all rows, of any part, are looked for."""
+        """Return the paths at which the images of all rows, of any split, are looked for."""
         rows = (row for row in self._rows() if isinstance(row, Row))
         cells = {row.fields.get(self.columns.image, "").strip() for row in rows}
         return {path for cell in cells if cell for path in self._candidates(cell)}
@@ -81,7 +81,7 @@ class CaptionTable:
     def _rows(self) -> Iterator[Row | Bad]:
         return read_rows(self.file, columns=self.wanted, scalars=True)
 
-    def _captioned(self, row: Row, part: str) -> Captioned | Bad:
+    def _captioned(self, row: Row, split: str) -> Captioned | Bad:
         """Return what a row says, or why it cannot be used."""
         cell, text = (row.fields.get(name, "").strip() for name in (self.columns.image, self.columns.caption))
         if not cell:
@@ -107,7 +107,7 @@ class CaptionTable:
         if not image:
             tried = next(self._candidates(cell))
             return Bad(row.file, row.line, NO_IMAGE, excerpt(tried, characters=PATH_CHARACTERS))
-        return Captioned(text, image, part, row.file, row.line)
+        return Captioned(text, image, split, row.file, row.line)
 
     def _candidates(self, cell: str) -> Iterator[str]:
         for folder in FOLDERS:
@@ -136,7 +136,7 @@ def open_table(file: str, data: DataConfig) -> CaptionTable:
 def _wanted(file: str, data: DataConfig) -> tuple[str, ...]:
     """Return what a reader must be told so that it takes a first line for a header if it names no image file."""
     if ending_of(file).removesuffix(".gz") not in (".csv", ".tsv"):
-        return data.source, data.text, data.split
+        return data.source, data.text, data.split_column
     first = next((row for row in read_rows(file) if isinstance(row, Row)), None)
     if first is None:
         return ()

@@ -96,21 +96,21 @@ class CaptionSet:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CaptionSide:
-    """Which captions are meant: those of a part of some tables whose image is kept; read anew at each call.
+    """Which captions are meant: those of a split of some tables whose image is kept; read anew at each call.
 
     rows:  where in `images` those that are kept stand, by their paths
     kept:  which these are, in words that tell them from others of the same images
     """
 
     tables: CaptionTables
-    part: str
+    split: str
     images: ImageSet
     rows: Mapping[str, int]
     kept: str = "all"
 
     def captions(self) -> Iterator[tuple[Captioned, int]]:
         """Yield the captions, each with the row of its image."""
-        for caption in self.tables.captions(self.part):
+        for caption in self.tables.captions(self.split):
             row = self.rows.get(caption.image)
             if row is not None:
                 yield caption, row
@@ -121,13 +121,13 @@ class CaptionSide:
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of the images of each table."""
         found = (fingerprint for _, fingerprint in self.images.corpus.facts["fingerprints"])
-        return dict(zip(self.tables.sources(self.part), found, strict=True))
+        return dict(zip(self.tables.sources(self.split), found, strict=True))
 
     def key(self) -> tuple[str, ...]:
         """Everything on which the captions and the rows of their images depend."""
         columns = [table.columns for table in self.tables.tables]
         images = self.images.corpus.facts
-        settings = (columns, self.tables.parts, self.part, self.kept, images["shape"], images["fingerprints"])
+        settings = (columns, self.tables.splits, self.split, self.kept, images["shape"], images["fingerprints"])
         return repr(settings), *self.tables.contents()
 
 

@@ -14,7 +14,7 @@ from regard.data.formats import Bad
 from regard.data.formats.columns import listed
 from regard.data.formats.registry import ending_of
 from regard.data.formats.rows import excerpt
-from regard.data.labelled.rows import PARTS, TABLES, check_part
+from regard.data.labelled.rows import SPLITS, TABLES, check_split
 from regard.data.pairs.check import content_hash
 from regard.data.pipeline.bad_rows import Faults, LeftOut, Progress
 from regard.errors import DataError
@@ -35,14 +35,14 @@ class Mention:
 class CaptionTables:
     """Tables that were looked through; their good rows can be read as often as needed.
 
-    parts:   which rows are meant, as `CaptionTable.captions` has it
-    images:  by part those that good rows name, by their paths and in the order of the rows
+    splits:  which rows are meant, as `CaptionTable.captions` has it
+    images:  by split those that good rows name, by their paths and in the order of the rows
     faults:  what is wrong with the other rows; grows by `leave_out`
     hashes:  of the bytes of each table
     """
 
     tables: tuple[CaptionTable, ...]
-    parts: tuple[str, ...]
+    splits: tuple[str, ...]
     images: Mapping[str, Mapping[str, Mention]]
     faults: Faults
     hashes: Mapping[str, str]
@@ -53,21 +53,21 @@ class CaptionTables:
 
     @property
     def split(self) -> str:
-        """The column by which the tables are divided into parts; "" if they are not."""
+        """The column by which the tables are divided into splits; "" if they are not."""
         return next((table.columns.split for table in self.tables if table.columns.split), "")
 
-    def captions(self, part: str) -> Iterator[Captioned]:
-        """Yield the good rows of a part in their order."""
+    def captions(self, split: str) -> Iterator[Captioned]:
+        """Yield the good rows of a split in their order."""
         for table in self.tables:
-            for row in table.captions(self.parts):
-                if isinstance(row, Captioned) and row.part == part:
+            for row in table.captions(self.splits):
+                if isinstance(row, Captioned) and row.split == split:
                     yield row
 
-    def sources(self, part: str) -> dict[str, ListedImages]:
-        """Return the images of a part by the table that names them first."""
+    def sources(self, split: str) -> dict[str, ListedImages]:
+        """Return the images of a split by the table that names them first."""
         members: dict[str, list[str]] = {}
         roots = {table.file: table.folder for table in self.tables}
-        for place, mention in self.images[part].items():
+        for place, mention in self.images[split].items():
             member = place.removeprefix(roots[mention.file].rstrip("/"))
             members.setdefault(mention.file, []).append(member)
         return {file: ListedImages(root=roots[file], members=tuple(own)) for file, own in members.items()}
@@ -76,24 +76,24 @@ class CaptionTables:
         """What the tables hold, by the hashes of their bytes and the ends of their names, which say how they are read."""
         return [self.hashes[file] + ending_of(file) for file in self.files]
 
-    def leave_out(self, part: str, bad: Mapping[str, str]) -> None:
+    def leave_out(self, split: str, bad: Mapping[str, str]) -> None:
         """Take note of images that cannot be used: the reasons by their paths."""
         for place, why in bad.items():
-            mention = self.images[part][place]
+            mention = self.images[split][place]
             reason = f"bad image ({why})"
             self.faults.add(Bad(mention.file, mention.line, reason, excerpt(place, characters=PATH_CHARACTERS)))
             self.faults.reasons[reason] += mention.count - 1
             self.faults.n_good -= mention.count
 
-    def enforce(self, part: str, share: float) -> None:
-        """Refuse tables of which more than a share is bad, or nothing good; or, if they are divided, nothing of a part."""
+    def enforce(self, split: str, share: float) -> None:
+        """Refuse tables of which more than a share is bad, or nothing good; or, if they are divided, nothing of a split."""
         if self.faults.reasons or not self.split:
             self._enforce(share)
-        if not self.images[part]:
-            spellings = listed([f"'{one}'" for one in PARTS[part]], last="or")
+        if not self.images[split]:
+            spellings = listed([f"'{one}'" for one in SPLITS[split]], last="or")
             raise DataError(
                 f"{', '.join(self.files)}: in no good row does the column '{self.split}' say {spellings}.",
-                "Give a table with such rows; or rename the column, if parts are not what it says.",
+                "Give a table with such rows; or rename the column, if splits are not what it says.",
             )
 
     def _enforce(self, share: float) -> None:
@@ -110,37 +110,37 @@ class CaptionTables:
         return LeftOut.of(self.faults.as_facts(self.files), self.files)
 
 
-def look_through(files: Sequence[str], data: DataConfig, *, parts: Sequence[str], progress: Progress) -> CaptionTables:
+def look_through(files: Sequence[str], data: DataConfig, *, splits: Sequence[str], progress: Progress) -> CaptionTables:
     """Read tables for what they hold; no image is opened.
 
-    parts: train, valid or test, of which rows are meant where a column says it, and of the first where none does; or none
+    splits: train, valid or test, of which rows are meant where a column says it, and of the first where none does; or none
     """
     if not files:
         raise DataError("No file was given.", f"Name one or more tables: {', '.join(TABLES)}.")
-    for part in parts:
-        check_part(part)
+    for split in splits:
+        check_split(split)
     tables = tuple(open_table(file, data) for file in files)
     hashes = {file: content_hash(file) for file in dict.fromkeys(files)}
-    images: dict[str, dict[str, Mention]] = {part: {} for part in parts or ("",)}
+    images: dict[str, dict[str, Mention]] = {split: {} for split in splits or ("",)}
     faults = Faults(noun="rows")
     for table in tables:
-        for row in table.captions(parts):
+        for row in table.captions(splits):
             if isinstance(row, Bad):
                 faults.add(row)
                 continue
             faults.n_good += 1
-            own = images[row.part]
+            own = images[row.split]
             before = own.get(row.image)
             own[row.image] = (
                 Mention(before.count + 1, before.file, before.line) if before else Mention(1, row.file, row.line)
             )
             if faults.n_good % PROGRESS_EVERY == 0:
                 progress("reading", faults.n_good)
-    return CaptionTables(tables=tables, parts=tuple(parts), images=images, faults=faults, hashes=hashes)
+    return CaptionTables(tables=tables, splits=tuple(splits), images=images, faults=faults, hashes=hashes)
 
 
 def uncaptioned(*all_tables: CaptionTables) -> list[str]:
-    """Return the image files that lie beside those of some tables, and that no row of any part names."""
+    """Return the image files that lie beside those of some tables, and that no row of any split names."""
     places = (place for one in all_tables for own in one.images.values() for place in own)
     tables = {table.file: table for one in all_tables for table in one.tables}
     return unnamed(places, set().union(*(table.named() for table in tables.values())))

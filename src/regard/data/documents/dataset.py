@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from regard.config import DataConfig, TokenizerConfig
-from regard.data.documents.rows import Part, passages
+from regard.data.documents.rows import Piece, passages
 from regard.data.formats.registry import ending_of
 from regard.data.pairs.check import content_hash
 from regard.data.pipeline.bad_rows import (
@@ -23,7 +23,7 @@ from regard.data.pipeline.bad_rows import (
     Progress,
     TextFacts,
     allowed_share,
-    good_parts,
+    good_pieces,
     look_through,
     text_column,
 )
@@ -135,14 +135,16 @@ def text_corpus(
     )
 
 
-def whole_text(files: Sequence[str], data: DataConfig, *, share: float, faults: Faults | None = None) -> Iterator[Part]:
+def whole_text(
+    files: Sequence[str], data: DataConfig, *, share: float, faults: Faults | None = None
+) -> Iterator[Piece]:
     """Yield the passages of all good text; DataError at the end if more than a share of the lines is bad."""
-    return passages(good_parts(files, data, share=share, faults=faults))
+    return passages(good_pieces(files, data, share=share, faults=faults))
 
 
 def _encoded(
     key: tuple[str, ...],
-    text: Callable[[], Iterable[Part]],
+    text: Callable[[], Iterable[Piece]],
     files: Sequence[str],
     data: DataConfig,
     tokenizer: Tokenizer,
@@ -166,7 +168,7 @@ def _encoded(
 
 
 def _encode(
-    writer: CorpusWriter, text: Iterable[Part], files: Sequence[str], tokenizer: Tokenizer, progress: Progress
+    writer: CorpusWriter, text: Iterable[Piece], files: Sequence[str], tokenizer: Tokenizer, progress: Progress
 ) -> dict[str, object]:
     """Write the tokens of all passages with their places, the end token between documents; return counts."""
     writer.add_ids("ids", vocab_size=tokenizer.vocab_size)
@@ -213,31 +215,31 @@ class _Side:
     facts: TextFacts
     held_out: bool
 
-    def __call__(self) -> Iterator[Part]:
-        parts = good_parts(self.data.train, self.data, share=allowed_share(self.data.on_bad))
+    def __call__(self) -> Iterator[Piece]:
+        pieces = good_pieces(self.data.train, self.data, share=allowed_share(self.data.on_bad))
         if self.facts.tail >= 0:
-            yield from passages(self._behind_or_before(parts))
+            yield from passages(self._behind_or_before(pieces))
             return
         inside = False
-        for passage in passages(parts):
+        for passage in passages(pieces):
             if passage.begins:
                 inside = is_held_out(passage.text, self.facts.limit)
             if inside == self.held_out:
                 yield passage
 
-    def _behind_or_before(self, parts: Iterator[Part]) -> Iterator[Part]:
-        """Yield the parts behind the place from which on the text is held out, or those before it."""
+    def _behind_or_before(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """Yield the pieces behind the place from which on the text is held out, or those before it."""
         place = 0
-        for part in parts:
-            cut = _cut(part.text, self.facts.tail - place)
-            place += len(part.text)
-            text = part.text[cut:] if self.held_out else part.text[:cut]
+        for piece in pieces:
+            cut = _cut(piece.text, self.facts.tail - place)
+            place += len(piece.text)
+            text = piece.text[cut:] if self.held_out else piece.text[:cut]
             if text:
-                yield replace(part, text=text, begins=part.begins and (cut == 0 or not self.held_out))
+                yield replace(piece, text=text, begins=piece.begins and (cut == 0 or not self.held_out))
 
 
 def _cut(text: str, wanted: int) -> int:
-    """Where to cut a part that is wanted up to a place: there, if it is long; but at the end of a line or a word near by."""
+    """Where to cut a piece that is wanted up to a place: there, if it is long; but at the end of a line or word near by."""
     if wanted <= 0 or wanted >= len(text) or len(text) < LONG:
         return 0 if wanted <= 0 else len(text)
     for end in ("\n", " "):

@@ -1,7 +1,7 @@
 """Running text as a stream of documents: what a language model learns from.
 
 A document is a text file; or, where a separator line is named, what stands between two of them; or one record of a table.
-It may be larger than memory, and so it comes in parts: a line with its end, a piece of a line that is very long, a record.
+It may be larger than memory, and so it comes in pieces: a line with its end, some of a very long line, a record.
 """
 
 import codecs
@@ -20,8 +20,8 @@ PASSAGE_CHARACTERS = 1 << 15  # about so many are tokenised at once
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The next part of a document, and where it stands; `begins` where another document begins with it."""
+class Piece:
+    """The next piece of a document, and where it stands; `begins` where another document begins with it."""
 
     text: str
     file: str
@@ -31,12 +31,12 @@ class Part:
 
 def read_documents(
     files: Sequence[str | os.PathLike[str]], *, column: str = "", separator: str = ""
-) -> Iterator[Part | Bad]:
-    """Yield the parts of all documents of `files`, in order.
+) -> Iterator[Piece | Bad]:
+    """Yield the pieces of all documents of `files`, in order.
 
     column:     which column, key or language holds the text, in files that have several
     separator:  a line that stands between two documents of a text file, and belongs to neither
-    Missing and empty files are errors at once, not at the first part.
+    Missing and empty files are errors at once, not at the first piece.
     """
     names = [os.fspath(file) for file in files]
     if not names:
@@ -46,7 +46,7 @@ def read_documents(
     return _read(names, column, separator)
 
 
-def _read(files: Sequence[str], column: str, separator: str) -> Iterator[Part | Bad]:
+def _read(files: Sequence[str], column: str, separator: str) -> Iterator[Piece | Bad]:
     for file in files:
         if format_of(file) is TEXT:
             yield from _from_text(file, separator)
@@ -54,7 +54,7 @@ def _read(files: Sequence[str], column: str, separator: str) -> Iterator[Part | 
             yield from _from_records(file, column)
 
 
-def _from_text(file: str, separator: str) -> Iterator[Part | Bad]:
+def _from_text(file: str, separator: str) -> Iterator[Piece | Bad]:
     begins = True
     for number, raw in _raw_parts(file):
         text, reason = decode(raw)
@@ -63,7 +63,7 @@ def _from_text(file: str, separator: str) -> Iterator[Part | Bad]:
         elif separator and text.strip() == separator.strip():
             begins = True
         else:
-            yield Part(text, file, number, begins)
+            yield Piece(text, file, number, begins)
             begins = False
 
 
@@ -98,7 +98,7 @@ def _whole_characters(raw: bytes) -> tuple[bytes, bytes]:
     return raw[: len(raw) - len(rest)], rest
 
 
-def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
+def _from_records(file: str, column: str) -> Iterator[Piece | Bad]:
     """Yield each record's text as a document of its own; a unit without the wanted language is passed over."""
     fields = format_of(file).fields
     found = False
@@ -123,7 +123,7 @@ def _from_records(file: str, column: str) -> Iterator[Part | Bad]:
         text = row.fields[name] if name is not None else ""
         if text.strip():
             found = True
-            yield Part(text, file, row.line, True)
+            yield Piece(text, file, row.line, True)
         elif fields is not Fields.LANGUAGES:
             yield Bad(file, row.line, "no text", excerpt(next(iter(row.fields.values()), "")))
     if not found:
@@ -143,30 +143,30 @@ def _no_column(file: str, wanted: str, names: list[str]) -> DataError:
     return DataError(f"{file}: which of its columns is the text: {', '.join(names)}?", "Name it with --from.")
 
 
-def passages(parts: Iterable[Part]) -> Iterator[Part]:
-    """Join parts of a document until there is enough to tokenise at once.
+def passages(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Join pieces of a document until there is enough to tokenise at once.
 
     They are cut between two lines that meet in a single line end: there, a tokenizer that looks at one passage sees the same
     words as one that looks at the whole document. Where no such place comes, passages are cut all the same.
     """
-    waiting: list[Part] = []
+    waiting: list[Piece] = []
     size = 0
-    for part in parts:
-        full = size >= PASSAGE_CHARACTERS and (size >= 8 * PASSAGE_CHARACTERS or _meet_simply(waiting[-1], part))
-        if waiting and (part.begins or full or part.file != waiting[0].file):
+    for piece in pieces:
+        full = size >= PASSAGE_CHARACTERS and (size >= 8 * PASSAGE_CHARACTERS or _meet_simply(waiting[-1], piece))
+        if waiting and (piece.begins or full or piece.file != waiting[0].file):
             yield _joined(waiting)
             waiting, size = [], 0
-        waiting.append(part)
-        size += len(part.text)
+        waiting.append(piece)
+        size += len(piece.text)
     if waiting:
         yield _joined(waiting)
 
 
-def _meet_simply(before: Part, after: Part) -> bool:
+def _meet_simply(before: Piece, after: Piece) -> bool:
     body = before.text.removesuffix("\n")
     return body != before.text and not body[-1:].isspace() and body != "" and not after.text[:1].isspace()
 
 
-def _joined(parts: list[Part]) -> Part:
-    first = parts[0]
-    return Part("".join(part.text for part in parts), first.file, first.line, first.begins)
+def _joined(pieces: list[Piece]) -> Piece:
+    first = pieces[0]
+    return Piece("".join(piece.text for piece in pieces), first.file, first.line, first.begins)

@@ -36,7 +36,7 @@ label labels class category target score tag intent y sentiment rating stars top
 goldlabel isduplicate
 """
 LABELS = tuple(_LABELS.split())
-SPLITS = ("split", "subset", "partition")
+SPLIT_COLUMNS = ("split", "subset", "partition")
 INDEXES = ("", "id", "idx", "index", "guid", "uid", "unnamed:0")  # pandas calls a column without a name as the last
 COLUMNS = frozenset(
     {*SOURCES, *TARGETS, *TEXTS, *(name for two in TWOS for name in two), *LABELS, "id", "idx", "index"}

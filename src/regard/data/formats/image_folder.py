@@ -1,7 +1,7 @@
-"""Images in folders, one for each class; these may lie in folders of parts, such as train/ and test/.
+"""Images in folders, one for each class; these may lie in folders of splits, such as train/ and test/.
 
     pets/cat/1.jpg  pets/dog/a/2.png                    the classes cat and dog
-    pets/train/cat/1.jpg  pets/val/cat/7.jpg            the same, in parts
+    pets/train/cat/1.jpg  pets/val/cat/7.jpg            the same, in splits
 
 Hidden files and folders are ignored, linked ones are read. Files are read in the order of their names, by several threads
 at once.
@@ -21,7 +21,7 @@ from typing import NoReturn, TypeVar
 
 from regard.data.images.decoding import ENDINGS, BadImageError, ImageShape, own_shape, read_and_measure
 from regard.data.images.survey import OTHER, BadImage, LabelledImage
-from regard.data.labelled.rows import part_of
+from regard.data.labelled.rows import split_of
 from regard.errors import DataError
 from regard.runtime import cores
 
@@ -46,10 +46,10 @@ class _File:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder:
-    """The class folders in a folder, or in the folder of one part within it."""
+    """The class folders in a folder, or in the folder of one split within it."""
 
     root: str
-    part: str = ""  # the name of the part's folder
+    split: str = ""  # the name of the split's folder
 
     def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
         def read(file: _File) -> LabelledImage | BadImage:
@@ -82,11 +82,11 @@ class ImageFolder:
 
     @property
     def _folder(self) -> Path:
-        return Path(self.root) / self.part
+        return Path(self.root) / self.split
 
     @property
     def _prefix(self) -> str:
-        return f"/{shown(self.part)}" if self.part else ""
+        return f"/{shown(self.split)}" if self.split else ""
 
     def _files(self) -> Iterator[_File]:
         """Yield all files that are not hidden, in the order of their names, class by class."""
@@ -97,22 +97,22 @@ class ImageFolder:
                 yield _File(path, shown(folder.name), f"{self._prefix}/{shown(str(path.relative_to(self._folder)))}")
 
 
-def folder_parts(root: str) -> dict[str, list[ImageFolder]]:
-    """Return the folders of each part of a folder, by the part: train, valid, test; else the folder itself, under "".
+def folder_splits(root: str) -> dict[str, list[ImageFolder]]:
+    """Return the folders of each split of a folder, by the split: train, valid, test; else the folder itself, under "".
 
-    A folder is one of parts if all folders in it have the names of parts, or one has that of train and another of another.
+    A folder is one of splits if all folders in it have the names of splits, or one has that of train and another of another.
     """
     _refuse_no_classes(Path(root))
-    parts: dict[str, list[ImageFolder]] = {}
+    splits: dict[str, list[ImageFolder]] = {}
     others = False
     for folder in _visible(Path(root), folders=True):
-        part = part_of(folder.name)
-        others |= not part
-        if part:
-            parts.setdefault(part, []).append(ImageFolder(root=root, part=folder.name))
-    if others and not ("train" in parts and len(parts) > 1):
+        split = split_of(folder.name)
+        others |= not split
+        if split:
+            splits.setdefault(split, []).append(ImageFolder(root=root, split=folder.name))
+    if others and not ("train" in splits and len(splits) > 1):
         return {"": [ImageFolder(root=root)]}
-    return parts
+    return splits
 
 
 def read_labelled_image(

@@ -1,4 +1,4 @@
-"""NPZ files of images: arrays `images` and `labels`, or `x` and `y`; or such for parts, as x_train, y_train, x_test, y_test.
+"""NPZ files of images: arrays `images` and `labels`, or `x` and `y`; or such for splits: x_train, y_train, x_test, y_test.
 
 Images are (N, H, W), (N, H, W, C) or (N, C, H, W), of uint8, of uint16, or of numbers from 0 to 1.
 """
@@ -20,7 +20,7 @@ from regard.data.formats.files import open_seekable
 from regard.data.images.arrays import StoredArray, labelled_rows, shape_of
 from regard.data.images.decoding import ImageShape
 from regard.data.images.survey import BadImage, LabelledImage
-from regard.data.labelled.rows import part_of
+from regard.data.labelled.rows import split_of
 from regard.data.pairs.check import content_hash
 from regard.errors import DataError
 
@@ -57,8 +57,8 @@ class NpzImages:
         return hashlib.sha256(f"{content_hash(self.root)} {self.images_name}".encode()).hexdigest()
 
 
-def npz_parts(file: str) -> dict[str, list[NpzImages]]:
-    """Return the images of each part of an NPZ file, by the part: train, valid, test, or "" for all there are."""
+def npz_splits(file: str) -> dict[str, list[NpzImages]]:
+    """Return the images of each split of an NPZ file, by the split: train, valid, test, or "" for all there are."""
     with _open(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     roles: dict[tuple[str, str], str] = {}
@@ -67,43 +67,43 @@ def npz_parts(file: str) -> dict[str, list[NpzImages]]:
             if role in roles:
                 raise DataError(
                     f"{file}: both '{roles[role]}' and '{name}' are {role[1]} by their names.",
-                    "Leave one of them out, or name parts: x_train, x_test.",
+                    "Leave one of them out, or name splits: x_train, x_test.",
                 )
             roles[role] = name
-    parts = [part for part, kind in roles if kind == "images"]
-    if not parts:
+    splits = [split for split, kind in roles if kind == "images"]
+    if not splits:
         raise DataError(
             f"{file}: no array is called images or x; there is: {listed(sorted(names)) if names else 'nothing'}.",
             "Save it with numpy.savez(file, images=…, labels=…).",
         )
-    for (part, kind), name in roles.items():
+    for (split, kind), name in roles.items():
         other = "labels" if kind == "images" else "images"
-        if (part, other) not in roles:
+        if (split, other) not in roles:
             raise DataError(
                 f"{file}: the {kind} '{name}' have no {other}; there is: {listed(sorted(names))}.",
-                f"Save the {other} beside them, as {f'{part}_{other}' if part else other}.",
+                f"Save the {other} beside them, as {f'{split}_{other}' if split else other}.",
             )
     return {
-        part: [
+        split: [
             NpzImages(
                 root=file,
-                images_name=roles[part, "images"],
-                labels_name=roles[part, "labels"],
-                whole=len(parts) == 1,
+                images_name=roles[split, "images"],
+                labels_name=roles[split, "labels"],
+                whole=len(splits) == 1,
             )
         ]
-        for part in parts
+        for split in splits
     }
 
 
 def _role(name: str) -> tuple[str, str] | None:
-    """Return the part ("" for none) and the kind that the name of an array tells: x_train is of train, and images."""
+    """Return the split ("" for none) and the kind that the name of an array tells: x_train is of train, and images."""
     words = re.sub("[-_ ]", "", name).casefold()
     for kind, spellings in (("images", _IMAGES), ("labels", _LABELS)):
         for spelling in spellings:
             for rest in (words.removeprefix(spelling), words.removesuffix(spelling)):
-                if rest != words and (not rest or part_of(rest)):
-                    return part_of(rest), kind
+                if rest != words and (not rest or split_of(rest)):
+                    return split_of(rest), kind
     return None
 
 

@@ -1,6 +1,6 @@
 """Labelled images, from folders and files to training and validation: decoded once, screened, held out, stored.
 
-All images of one part become one corpus, in which the held out ones are rows like the others: which these are is a
+All images of one split become one corpus, in which the held out ones are rows like the others: which these are is a
 matter of numbers, and costs no second decoding. Its columns stand in `stored_images.py`.
 """
 
@@ -13,7 +13,7 @@ from regard.config import DataConfig
 from regard.data.formats.columns import listed
 from regard.data.formats.image_folder import LARGEST_OWN
 from regard.data.images.decoding import ImageShape, suited
-from regard.data.images.sources import find_images, find_part
+from regard.data.images.sources import find_images, find_split
 from regard.data.images.storage import ImageSet, stored_images
 from regard.data.images.survey import ImageSource
 from regard.data.labelled.survey import sorted_labels
@@ -57,9 +57,9 @@ def prepare_images(
     if not data.train:
         raise DataError("There is nothing to train on.", "Give a folder of class folders, or files, with --train.")
     share = allowed_share(data.on_bad)
-    sources = find_images(data.train, part="train")
+    sources = find_images(data.train, split="train")
     shape = _shape(sources, size, channels, usual)
-    valid_sources = find_images(data.valid, part="valid") if data.valid else find_part(data.train, "valid")
+    valid_sources = find_images(data.valid, split="valid") if data.valid else find_split(data.train, "valid")
     found = stored_images(sources, shape, progress)
     found.faults.enforce(share)
     _refuse_empty(found, share)
@@ -95,14 +95,14 @@ def read_images(
     *,
     shape: ImageShape,
     labels: tuple[str, ...],
-    part: str = "test",
+    split: str = "test",
     progress: Progress,
 ) -> ImageSet:
     """Return all good images of some folders and files with labels that are known, to be scored.
 
-    Where these are divided into parts, those of one part; its `faults` say which were bad.
+    Where these are divided into splits, those of one split; its `faults` say which were bad.
     """
-    found = stored_images(find_images(names, part=part), shape, progress)
+    found = stored_images(find_images(names, split=split), shape, progress)
     found.faults.enforce(allowed_share(data.on_bad))
     return _numbered(found, labels, trained=False)
 
@@ -188,8 +188,8 @@ def _told(
     """What the report before the first step says of decisions that were taken."""
     told = [("size", train.fitted)] if train.fitted else []
     held_out = train.corpus is valid.corpus
-    if held_out and find_part(data.train, "test"):
-        told.append(("held out", "no part is of validation; the part test is left for `regard evaluate`"))
+    if held_out and find_split(data.train, "test"):
+        told.append(("held out", "no split is of validation; the split test is left for `regard evaluate`"))
     if kept:
         told.append(("not held out", f"all images of {_named(kept)}, of which too few are there"))
     missing = [label for label, count in counts.items() if not count]

@@ -22,7 +22,7 @@ from regard.data.images.survey import BadImage, ImageFaults, ImageSource, Labell
 from regard.data.pipeline.bad_rows import Progress
 from regard.data.pipeline.cache import cached
 from regard.data.pipeline.corpus import Corpus, CorpusWriter
-from regard.data.pipeline.validation_split import HoldOut, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 
 Numbers = npt.NDArray[np.int64]
 
@@ -78,10 +78,10 @@ class ImageSet:
     def held_out(self, wanted: int) -> npt.NDArray[np.bool_]:
         """Say of each image whether it is held out for validation, (N,): so many, 0 for what suits; equal ones together."""
         keys = [str(hash) for hash in self.content_hashes().tolist()]
-        valid_size = HoldOut(wanted, noun="images", source="content")
+        validation_split = ValidationSplit(wanted, noun="images", source="content")
         for key in keys:
-            valid_size.add(key)
-        limit = valid_size.limit()
+            validation_split.add(key)
+        limit = validation_split.limit()
         return np.array([is_held_out(key, limit) for key in keys], np.bool_)
 
     @property

@@ -1,4 +1,4 @@
-"""Which columns of a table are the text, a second text, the label and the part: as asked for, or as their names tell.
+"""Which columns of a table are the text, a second text, the label and the split: as asked for, or as their names tell.
 
 Knows names only. A name tells where it is one that people use and no other column has such a name too, or where only one
 column is left; else the answer is an error that lists the columns.
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from regard.config import DataConfig
-from regard.data.formats.columns import INDEXES, LABELS, SPLITS, TEXTS, TWOS, folded, listed, plain
+from regard.data.formats.columns import INDEXES, LABELS, SPLIT_COLUMNS, TEXTS, TWOS, folded, listed, plain
 from regard.data.formats.rows import excerpt
 from regard.errors import DataError, did_you_mean
 
@@ -18,51 +18,53 @@ from regard.errors import DataError, did_you_mean
 class Columns:
     """The names of columns as a file has them; "" for one that is not there.
 
-    idle_split: one that by its name says parts, though none was asked for
+    idle_split: one that by its name says splits, though none was asked for
     """
 
     text: str
-    second: str = ""
+    text_b: str = ""
     label: str = ""
     split: str = ""
     idle_split: str = ""
 
     def sentence(self) -> str:
         """Say which columns they are."""
-        roles = {"text": self.text, "second text": self.second, "label": self.label, "part": self.split}
+        roles = {"text": self.text, "second text": self.text_b, "label": self.label, "split": self.split}
         return ", ".join(f"{role} '{name}'" for role, name in roles.items() if name)
 
 
-def choose_columns(file: str, fields: Mapping[str, str], data: DataConfig, *, labelled: bool, split: bool) -> Columns:
+def choose_columns(
+    file: str, fields: Mapping[str, str], data: DataConfig, *, labelled: bool, by_split: bool
+) -> Columns:
     """Return the columns of a file with such a row.
 
     labelled:  whether a label is needed; else it may be missing
-    split:     whether the column that says the part is needed; else it may be missing
+    by_split:  whether the column that says the split is needed; else it may be missing
     """
     names = list(fields)
     chosen = {
         "--text": _asked(file, data.text, fields),
-        "--second": _asked(file, data.second, fields),
+        "--text-b": _asked(file, data.text_b, fields),
         "--label": _asked(file, data.label, fields, may_lack=not labelled),
-        "--split": _asked(file, data.split, fields, may_lack=not split),
+        "--split-column": _asked(file, data.split_column, fields, may_lack=not by_split),
     }
     _refuse_same(file, chosen)
-    text, second, label, part = chosen.values()
+    text, text_b, label, split = chosen.values()
     free = [name for name in names if name not in chosen.values() and plain(name) not in INDEXES]
     if not label and not data.label:
         label = _only(name for name in free if plain(name) in LABELS)
         free = [name for name in free if name != label]
     if not text:
-        text, partner = _named_text(free, alone=bool(second))
-        second = second or partner
+        text, partner = _named_text(free, alone=bool(text_b))
+        text_b = text_b or partner
         text = text or _only(free)  # what is left beside the label
-        free = [name for name in free if name not in (text, second)]
+        free = [name for name in free if name not in (text, text_b)]
     if not label and labelled and text:
         label = _only(free)
     if not text or (labelled and not label):
         raise _cannot_tell(file, fields, text=text, label=label or not labelled)
-    idle = "" if data.split else _only(name for name in free if plain(name) in SPLITS and name != label)
-    return Columns(text, second, label, part, idle)
+    idle = "" if data.split_column else _only(name for name in free if plain(name) in SPLIT_COLUMNS and name != label)
+    return Columns(text, text_b, label, split, idle)
 
 
 def _asked(file: str, wanted: str, fields: Mapping[str, str], *, may_lack: bool = False) -> str:

@@ -27,7 +27,7 @@ from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 
 KINDS = ("classify", "regress", "tag")
 N_NAMED = 5  # labels that a told decision lists
-_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def prepare_labelled(
     if given is None and not vectors:
         given = given_tokenizer(tokenizer_config)  # before the files are read, so that a wrong one is known at once
     hashes = {file: content_hash(file) for file in dict.fromkeys((*data.train, *data.valid))}
-    source = Source(files=data.train, data=data, kind=kind, vectors=vectors, part="train" if data.split else "")
+    source = Source(files=data.train, data=data, kind=kind, vectors=vectors, split="train" if data.split_column else "")
     facts = look_through(source, hashes, progress)
     training = _Side(source, facts, held_out=False)
     if given is None and not vectors:
@@ -115,15 +115,15 @@ def prepare_labelled(
 def _validation(
     source: Source, facts: LabelFacts, encoding: Encoding, hashes: Mapping[str, str], progress: Progress
 ) -> Corpus:
-    """Return the examples of validation: of files that were given, of rows of that part, or held out."""
+    """Return the examples of validation: of files that were given, of rows of that split, or held out."""
     data = source.data
     if not data.valid and not facts.has_valid:
         held_out = _Side(source, facts, held_out=True)
         return _encoded(held_out.key(), held_out, source, encoding, hashes, progress, keep_texts=True)
-    part = "valid" if data.split else ""
+    split = "valid" if data.split_column else ""
     n_beside = 0 if data.valid else facts.n_examples
     return _screened(
-        replace(source, files=data.valid or data.train, part=part, n_beside=n_beside), encoding, hashes, progress
+        replace(source, files=data.valid or data.train, split=split, n_beside=n_beside), encoding, hashes, progress
     )
 
 
@@ -134,7 +134,7 @@ def encode_labelled(
     *,
     kind: str,
     labels: tuple[str, ...],
-    part: str = "",
+    split: str = "",
     vectors: bool = False,
     progress: Progress,
 ) -> Corpus:
@@ -143,7 +143,7 @@ def encode_labelled(
     `LeftOut.of` reads from its facts which rows were bad, `cut_sentence` which were cut.
     """
     _check(kind, data, vectors)
-    source = Source(files=tuple(files), data=data, kind=kind, vectors=vectors, part=part)
+    source = Source(files=tuple(files), data=data, kind=kind, vectors=vectors, split=split)
     encoding = Encoding(
         kind=kind, vectors=vectors, tokenizer=tokenizer, labels=labels, max_length=data.max_length, trained=False
     )
@@ -164,10 +164,10 @@ def _check(kind: str, data: DataConfig, vectors: bool) -> None:
         raise UsageError(f"'{kind}' is no kind of labelled data.", did_you_mean(kind, KINDS))
     if kind == "tag" and vectors:
         raise ConfigError("Words are tagged, and these files hold vectors.", "Give files of words and tags in columns.")
-    if kind == "tag" and data.split:
+    if kind == "tag" and data.split_column:
         raise ConfigError(
-            "data.split names a column of a table, and tagged words come in files of their own.",
-            "Leave --split out, and give validation files with --valid.",
+            "data.split_column names a column of a table, and tagged words come in files of their own.",
+            "Leave --split-column out, and give validation files with --valid.",
         )
 
 
@@ -220,8 +220,8 @@ def _encoded(
         facts = LabelWriter(writer, encoding, source.files, keep_texts).write(examples(), progress)
         return facts if faults is None else {**facts, **faults.as_facts(source.files)}
 
-    parts = ("labelled", _VERSION, *key, source.settings(), settings, fingerprint, *source.contents(hashes))
-    return cached(parts, encode)
+    key_parts = ("labelled", _VERSION, *key, source.settings(), settings, fingerprint, *source.contents(hashes))
+    return cached(key_parts, encode)
 
 
 def _refuse_other_width(train: Corpus, valid: Corpus, files: Sequence[str]) -> None:
@@ -260,10 +260,10 @@ def _told(
         told.append(("columns", columns.sentence()))
         if columns.idle_split:
             told.append(
-                ("note", f"all rows are learned from; --split {columns.idle_split} would keep their parts apart")
+                ("note", f"all rows are learned from; --split-column {columns.idle_split} would keep its splits apart")
             )
-    if source.part and facts.limit >= 0:
-        told.append(("held out", f"no row of '{data.split}' is of validation"))
+    if source.split and facts.limit >= 0:
+        told.append(("held out", f"no row of '{data.split_column}' is of validation"))
     if facts.kept:
         told.append(("not held out", f"all examples of {_named(sorted(facts.kept))}, of which too few are there"))
     empty = [label for label, count in counts.items() if not count]

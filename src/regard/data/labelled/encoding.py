@@ -17,7 +17,7 @@ class EncodedTexts:
     """The ids of texts and of the second texts that belong to them (empty where there is none); `n_lost` were cut off."""
 
     ids: list[list[int]]
-    second: list[list[int]]
+    ids_b: list[list[int]]
     n_lost: list[int]
 
 
@@ -29,21 +29,21 @@ class EncodedWords:
     firsts: list[list[int]]
 
 
-def encode_texts(texts: Sequence[str], seconds: Sequence[str], tokenizer: Tokenizer, max_length: int) -> EncodedTexts:
-    """Encode texts, each with its second text ("" for none; `seconds` may be empty), without white space at their ends.
+def encode_texts(texts: Sequence[str], texts_b: Sequence[str], tokenizer: Tokenizer, max_length: int) -> EncodedTexts:
+    """Encode texts, each with its second text ("" for none; `texts_b` may be empty), without white space at their ends.
 
     Both have together at most `max_length` tokens: of the longer one more is cut (Devlin et al. 2019, as in BERT's code).
     """
     ids = tokenizer.encode_batch([text.strip() for text in texts])
-    second: list[list[int]] = [[] for _ in texts]
-    if any(seconds):
-        second = tokenizer.encode_batch([text.strip() for text in seconds])
-    n_lost = [max(0, len(one) + len(other) - max_length) for one, other in zip(ids, second, strict=True)]
+    ids_b: list[list[int]] = [[] for _ in texts]
+    if any(texts_b):
+        ids_b = tokenizer.encode_batch([text.strip() for text in texts_b])
+    n_lost = [max(0, len(one) + len(other) - max_length) for one, other in zip(ids, ids_b, strict=True)]
     for row, lost in enumerate(n_lost):
         if lost:
-            first_room, second_room = _shares(len(ids[row]), len(second[row]), max_length)
-            ids[row], second[row] = ids[row][:first_room], second[row][:second_room]
-    return EncodedTexts(ids, second, n_lost)
+            room, room_b = _shares(len(ids[row]), len(ids_b[row]), max_length)
+            ids[row], ids_b[row] = ids[row][:room], ids_b[row][:room_b]
+    return EncodedTexts(ids, ids_b, n_lost)
 
 
 def _shares(first: int, second: int, room: int) -> tuple[int, int]:

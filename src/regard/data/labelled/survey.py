@@ -19,11 +19,11 @@ from regard.data.labelled.vectors import read_labelled_vectors
 from regard.data.pairs.index import sentence_hash
 from regard.data.pipeline.bad_rows import Faults, LeftOut, Progress, allowed_share
 from regard.data.pipeline.cache import cached
-from regard.data.pipeline.validation_split import HoldOut, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 from regard.errors import DataError
 
 MANY = 100  # classes; so many or more are suspicious if most examples have one of their own
-_VERSION = "2"  # of what the cache keeps; raise it when that or the way files are read changes
+_VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
 
 
 class Example(Protocol):
@@ -47,7 +47,7 @@ class Source:
 
     kind:     classify, regress or tag
     vectors:  whether the examples are vectors, not texts
-    part:     which rows are meant, where a column says it: train, valid or test; "" for all
+    split:    which rows are meant, where a column says it: train, valid or test; "" for all
     n_beside: good examples elsewhere in the same files, which count where the share of bad ones is judged
     """
 
@@ -55,7 +55,7 @@ class Source:
     data: DataConfig
     kind: str
     vectors: bool
-    part: str = ""
+    split: str = ""
     n_beside: int = 0
 
     def examples(self, faults: Faults | None = None) -> Iterator[Example]:
@@ -75,8 +75,8 @@ class Source:
     def settings(self) -> str:
         """Everything beside the files' contents on which the examples depend."""
         data = self.data
-        columns = data.text, data.second, data.label, data.split
-        return repr((self.kind, self.vectors, self.part, self.n_beside, columns, data.on_bad))
+        columns = data.text, data.text_b, data.label, data.split_column
+        return repr((self.kind, self.vectors, self.split, self.n_beside, columns, data.on_bad))
 
     def contents(self, hashes: Mapping[str, str]) -> list[str]:
         """What the files hold, by the hashes of their contents and the ends of their names, which say how they are read."""
@@ -87,9 +87,9 @@ class Source:
         if self.kind == "tag":
             rows = read_tagged(self.files, self.data)
         elif self.vectors:
-            rows = read_labelled_vectors(self.files, self.data, part=self.part)
+            rows = read_labelled_vectors(self.files, self.data, split=self.split)
         else:
-            rows = read_labelled(self.files, self.data, part=self.part)
+            rows = read_labelled(self.files, self.data, split=self.split)
         return map(_measured, rows) if self.kind == "regress" else rows
 
 
@@ -112,7 +112,7 @@ class LabelFacts:
     left_out: LeftOut
     limit: int  # the largest hash of an example that is held out; -1 for none
     kept: frozenset[str]  # labels whose examples would all be held out: they stay in training
-    has_valid: bool  # whether the column of parts has rows of validation
+    has_valid: bool  # whether the column of splits has rows of validation
 
     def is_held_out(self, example: Example) -> bool:
         """Say whether an example of the training files is held out for validation."""
@@ -139,7 +139,7 @@ def look_through(source: Source, hashes: Mapping[str, str], progress: Progress) 
 
 def _look_through(source: Source, progress: Progress) -> dict[str, object]:
     """Read the training files once; return what `look_through` remembers, as JSON."""
-    faults, valid_size = Faults(), HoldOut(source.data.valid_size, noun="examples", source="text")
+    faults, validation_split = Faults(), ValidationSplit(source.data.valid_size, noun="examples", source="text")
     labels: Counter[str] = Counter()
     largest: dict[str, int] = {}  # the largest hash of an example with each label
     n_examples = 0
@@ -149,25 +149,25 @@ def _look_through(source: Source, progress: Progress) -> dict[str, object]:
         if own:
             labels.update(example.labels)
         if not source.data.valid:
-            valid_size.add(example.key)
+            validation_split.add(example.key)
             hash = sentence_hash(example.key)
             largest |= {label: max(largest.get(label, -1), hash) for label in own}
         if n_examples % 1000 == 0:
             progress("reading", n_examples)
     _refuse_useless(source, labels, n_examples)
     has_valid = not source.data.valid and _has_valid(source)
-    limit = -1 if source.data.valid or has_valid else valid_size.limit()
+    limit = -1 if source.data.valid or has_valid else validation_split.limit()
     kept = sorted(label for label, hash in largest.items() if hash <= limit)
     counts = {"n_examples": n_examples, "labels": dict(labels), "limit": limit, "kept": kept, "has_valid": has_valid}
     return {"counts": counts, **faults.as_facts(source.files)}
 
 
 def _has_valid(source: Source) -> bool:
-    """Say whether the column of parts has rows of validation, good or bad."""
-    if not source.part:
+    """Say whether the column of splits has rows of validation, good or bad."""
+    if not source.split:
         return False
     try:
-        next(replace(source, part="valid", n_beside=1).examples(), None)
+        next(replace(source, split="valid", n_beside=1).examples(), None)
     except NoRowError:
         return False
     return True

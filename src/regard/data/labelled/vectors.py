@@ -13,7 +13,7 @@ from regard.data.formats.columns import LABELS, listed, plain
 from regard.data.formats.delimited import read_csv
 from regard.data.formats.files import check_file
 from regard.data.formats.rows import Bad, excerpt
-from regard.data.labelled.rows import NoRowError, check_part, part_of
+from regard.data.labelled.rows import NoRowError, check_split, split_of
 from regard.data.labelled.vector_sequences import Vectors, read_vector_sequences
 from regard.errors import DataError
 
@@ -52,27 +52,27 @@ def are_vectors(files: Sequence[str], tokenizer: TokenizerConfig) -> bool:
 
 
 def read_labelled_vectors(
-    files: Sequence[str], data: DataConfig, *, part: str = "", labelled: bool = True
+    files: Sequence[str], data: DataConfig, *, split: str = "", labelled: bool = True
 ) -> Iterator[LabelledVectors | Bad]:
     """Yield the sequences of files in their order, all of one width.
 
-    part:      "train", "valid" or "test" keeps the sequences of which the column `data.split` says so; "" keeps all
+    split:     "train", "valid" or "test" keeps the sequences of which the column `data.split_column` says so; "" keeps all
     labelled:  whether each needs a label
     """
-    check_part(part)
+    check_split(split)
     if not files:
         raise DataError("No file was given.", "Name one or more files of vectors: .npz, .csv.")
     for file in files:
         check_file(file)
-    return _read(files, data, part if data.split else "", labelled)
+    return _read(files, data, split if data.split_column else "", labelled)
 
 
-def _read(files: Sequence[str], data: DataConfig, part: str, labelled: bool) -> Iterator[LabelledVectors | Bad]:
+def _read(files: Sequence[str], data: DataConfig, split: str, labelled: bool) -> Iterator[LabelledVectors | Bad]:
     width, found = 0, False
     for file in files:
         label = data.label or _label_of(file, data, labelled)
-        constants = tuple(name for name in (label, data.split) if name)
-        may_lack = not labelled and not part
+        constants = tuple(name for name in (label, data.split_column) if name)
+        may_lack = not labelled and not split
         sequences = read_vector_sequences(file, group=data.text, constants=constants, may_lack=may_lack)
         for number, one in enumerate(sequences, start=1):
             features = one.vectors.shape[1]
@@ -84,9 +84,9 @@ def _read(files: Sequence[str], data: DataConfig, part: str, labelled: bool) -> 
                 )
             said = dict(zip(constants, one.constants, strict=True))
             line = one.line or number
-            if part and not part_of(said[data.split]):
-                yield Bad(file, line, "unknown part", excerpt(said[data.split]))
-            if part and part_of(said[data.split]) != part:
+            if split and not split_of(said[data.split_column]):
+                yield Bad(file, line, "unknown split", excerpt(said[data.split_column]))
+            if split and split_of(said[data.split_column]) != split:
                 continue
             found = True
             own = said.get(label, "").strip()
@@ -94,8 +94,8 @@ def _read(files: Sequence[str], data: DataConfig, part: str, labelled: bool) -> 
                 yield Bad(file, line, "empty label", excerpt(one.name))
             else:
                 yield LabelledVectors(one.vectors, own, one.name, file, line)
-    if part and not found:
-        raise NoRowError(files, data, part)
+    if split and not found:
+        raise NoRowError(files, data, split)
 
 
 def _label_of(file: str, data: DataConfig, labelled: bool) -> str:
@@ -103,7 +103,7 @@ def _label_of(file: str, data: DataConfig, labelled: bool) -> str:
     if not file.lower().removesuffix(".gz").endswith(".csv"):
         return ARRAY
     first = next((row for row in read_csv(file) if not isinstance(row, Bad)), None)
-    names = [] if first is None else [name for name in first.fields if name not in (data.text, data.split)]
+    names = [] if first is None else [name for name in first.fields if name not in (data.text, data.split_column)]
     found = [name for name in names if plain(name) in _NAMES]
     if len(found) == 1:
         return found[0]

@@ -71,9 +71,9 @@ class LabelWriter:
                 writer.add_ids("firsts", vocab_size=encoding.max_length)
                 writer.add_ids("tags", vocab_size=len(encoding.labels))
             else:
-                writer.add_ids("second", vocab_size=vocab_size)
+                writer.add_ids("ids_b", vocab_size=vocab_size)
             if self.keep_texts:
-                for name in ("text",) if encoding.kind == "tag" else ("text", "second_text"):
+                for name in ("text",) if encoding.kind == "tag" else ("text", "text_b"):
                     writer.add_text(name)
         names = {"classify": ("label",), "regress": ("value",), "tag": ()}[encoding.kind]
         for name in ("file", "line", "cut", *names):
@@ -103,12 +103,12 @@ class LabelWriter:
     def _write_texts(self, chunk: Sequence[Labelled]) -> None:
         tokenizer = self.encoding.tokenizer
         assert tokenizer is not None
-        texts, seconds = [one.text for one in chunk], [one.second for one in chunk]
-        encoded = encode_texts(texts, seconds, tokenizer, self.encoding.max_length)
-        for one, ids, second, n_lost in zip(chunk, encoded.ids, encoded.second, encoded.n_lost, strict=True):
-            self.n_unknown += (ids + second).count(tokenizer.unknown_id)
-            kept = {"text": one.text, "second_text": one.second} if self.keep_texts else {}
-            self.writer.append(ids=ids, second=second, **self._goal(one, cut=n_lost > 0), **kept)
+        texts, texts_b = [one.text for one in chunk], [one.text_b for one in chunk]
+        encoded = encode_texts(texts, texts_b, tokenizer, self.encoding.max_length)
+        for one, ids, ids_b, n_lost in zip(chunk, encoded.ids, encoded.ids_b, encoded.n_lost, strict=True):
+            self.n_unknown += (ids + ids_b).count(tokenizer.unknown_id)
+            kept = {"text": one.text, "text_b": one.text_b} if self.keep_texts else {}
+            self.writer.append(ids=ids, ids_b=ids_b, **self._goal(one, cut=n_lost > 0), **kept)
 
     def _write_tagged(self, chunk: Sequence[Tagged]) -> None:
         tokenizer = self.encoding.tokenizer

@@ -15,7 +15,7 @@ from regard.data.formats.registry import ending_of
 from regard.data.pairs.check import BAD_SHARE, ScreeningReport, content_hash, screen
 from regard.data.pipeline.cache import cached
 from regard.data.pipeline.corpus import Corpus, CorpusWriter
-from regard.data.pipeline.validation_split import HoldOut, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from regard.data.text.vocabulary import given_tokenizer, tokenizer_for
 from regard.errors import DataError
@@ -136,10 +136,10 @@ def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
     screening = screen(
         read_pairs(data.train, source=data.source, target=data.target), max_ratio=data.max_ratio, on_bad=data.on_bad
     )
-    valid_size = HoldOut(data.valid_size)
+    validation_split = ValidationSplit(data.valid_size)
     for count, pair in enumerate(screening, start=1):
         if not data.valid:
-            valid_size.add(pair.source)
+            validation_split.add(pair.source)
         if count % CHUNK == 0:
             progress("reading", count)
     report = screening.report
@@ -147,7 +147,7 @@ def _screen_all(data: DataConfig, progress: Progress) -> dict[str, object]:
         reason: [(data.train.index(one.file), one.line, one.excerpt) for one in bad]
         for reason, bad in report.examples.items()
     }
-    limit = -1 if data.valid else valid_size.limit()
+    limit = -1 if data.valid else validation_split.limit()
     return {
         "n_read": report.n_read,
         "n_good": report.n_good,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.config import DataConfig
-from regard.data.documents.rows import Part, passages, read_documents
+from regard.data.documents.rows import Piece, passages, read_documents
 from regard.data.formats import Bad
 from regard.data.pairs.check import BAD_SHARE, N_EXAMPLES, ON_BAD
 from regard.data.pipeline.cache import cached
-from regard.data.pipeline.validation_split import HoldOut
+from regard.data.pipeline.validation_split import ValidationSplit
 from regard.errors import DataError, UsageError, did_you_mean
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
@@ -71,17 +71,17 @@ def text_column(data: DataConfig) -> str:
     return data.source or data.text
 
 
-def good_parts(
+def good_pieces(
     files: Sequence[str], data: DataConfig, *, share: float, faults: "Faults | None" = None
-) -> Iterator[Part]:
-    """Yield the parts of the files' documents that can be used; DataError at the end if too large a share cannot."""
+) -> Iterator[Piece]:
+    """Yield the pieces of the files' documents that can be used; DataError at the end if too large a share cannot."""
     faults = faults or Faults()
-    for part in read_documents(files, column=text_column(data), separator=data.separator):
-        if isinstance(part, Bad):
-            faults.add(part)
+    for piece in read_documents(files, column=text_column(data), separator=data.separator):
+        if isinstance(piece, Bad):
+            faults.add(piece)
         else:
             faults.n_good += 1
-            yield part
+            yield piece
     faults.enforce(share, files)
 
 
@@ -150,18 +150,18 @@ def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progre
 
 def _look_through(data: DataConfig, progress: Progress) -> dict[str, object]:
     """Read the training files once; return what `look_through` remembers, as JSON."""
-    faults, valid_size = Faults(), HoldOut(data.valid_size, noun="documents")
+    faults, validation_split = Faults(), ValidationSplit(data.valid_size, noun="documents")
     n_documents = n_characters = 0
-    for passage in passages(good_parts(data.train, data, share=allowed_share(data.on_bad), faults=faults)):
+    for passage in passages(good_pieces(data.train, data, share=allowed_share(data.on_bad), faults=faults)):
         n_characters += len(passage.text)
         if passage.begins:
             n_documents += 1
-            valid_size.add(passage.text)  # its beginning stands for a document: equal ones are on one side
+            validation_split.add(passage.text)  # its beginning stands for a document: equal ones are on one side
         progress("reading", faults.n_good)
     limit, tail = -1, -1
     if not data.valid:
         if n_documents >= FEW or data.valid_size:
-            limit = valid_size.limit()
+            limit = validation_split.limit()
         else:
             tail = int((1 - TAIL) * n_characters)
     counts = {"n_documents": n_documents, "n_characters": n_characters, "limit": limit, "tail": tail}

@@ -13,7 +13,7 @@ from regard.errors import DataError
 MOST = 2000
 
 
-class HoldOut:
+class ValidationSplit:
     """Sees the source of every example; then knows the largest hash that is held out. `wanted` is their number, or 0.
 
     noun, source: what the examples and their sources are called

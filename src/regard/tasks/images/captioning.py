@@ -60,7 +60,7 @@ class Caption:
             raise ConfigError(
                 "augmentation.mixup mixes classes, and a caption is none.", "Set it to 0; crop, mirror and cutout work."
             )
-        refuse_unread(config, ("target", "second", "label"))
+        refuse_unread(config, ("target", "text_b", "label"))
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
         known = ImageTable.find(vocabulary)
         data = config.data if known is None else known.kept(config.data)
@@ -144,11 +144,11 @@ class Caption:
         return total / weight if weight else math.nan
 
     def read(
-        self, files: Sequence[str], data: DataConfig, *, part: str = "test", progress: Progress
+        self, files: Sequence[str], data: DataConfig, *, split: str = "test", progress: Progress
     ) -> CaptionExamples:
-        """Read captioned images to be scored; of a table that tells parts apart, those of one."""
+        """Read captioned images to be scored; of a table that tells splits apart, those of one."""
         shape = self.table.shape
-        return self.examples(read_captions(files, data, self.tokenizer, shape=shape, part=part, progress=progress))
+        return self.examples(read_captions(files, data, self.tokenizer, shape=shape, split=split, progress=progress))
 
     def scores(
         self,

@@ -36,7 +36,7 @@ from regard.tasks.task import Examples, Prepared, Progress, Validation
 N_SAMPLES = 3  # shown at a validation
 TOP = 5  # a class among so many likeliest is right for the second accuracy
 
-COLUMNS = ("source", "target", "text", "second", "label", "split")  # settings that name a column of text
+COLUMNS = ("source", "target", "text", "text_b", "label", "split_column")  # settings that name a column of text
 
 ImageInput = str | os.PathLike[str] | npt.NDArray[Any]
 
@@ -163,10 +163,10 @@ class Image:
         samples = tuple(self._sample(examples, row, outputs[row]) for row in rows)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
-    def read(self, files: Sequence[str], data: DataConfig, *, part: str = "test", progress: Progress) -> ImageExamples:
-        """Read images to be scored; of what is divided into parts, those of one."""
+    def read(self, files: Sequence[str], data: DataConfig, *, split: str = "test", progress: Progress) -> ImageExamples:
+        """Read images to be scored; of what is divided into splits, those of one."""
         shape, labels = self.table.shape, self.table.labels
-        return self.examples(read_images(files, data, shape=shape, labels=labels, part=part, progress=progress))
+        return self.examples(read_images(files, data, shape=shape, labels=labels, split=split, progress=progress))
 
     def scores_of(self, examples: ImageExamples, outputs: Logits) -> list[Score]:
         """The loss, the accuracy, that of the five likeliest where there are more classes, and the macro F1."""

@@ -179,16 +179,16 @@ class SequenceTask(ABC):
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
     def read(
-        self, files: Sequence[str], data: DataConfig, *, part: str = "test", progress: Progress
+        self, files: Sequence[str], data: DataConfig, *, split: str = "test", progress: Progress
     ) -> SequenceExamples:
-        """Read examples to be scored, as `data` says: where a column tells parts apart, those of one part."""
+        """Read examples to be scored, as `data` says: where a column tells splits apart, those of one split."""
         corpus = encode_labelled(
             files,
             replace(data, max_length=sys.maxsize if self.splits else self.longest),
             self.tokenizer,
             kind=self.name,
             labels=self.table.labels,
-            part=part,
+            split=split,
             vectors=bool(self.table.n_features),
             progress=progress,
         )

@@ -58,15 +58,15 @@ class Sequences(Protocol):
 
 
 class TokenSequences:
-    """Sequences of tokens: `texts` and `seconds` are ids without special tokens; an empty second is none."""
+    """Sequences of tokens: `texts` and `texts_b` are ids without special tokens; an empty one of `texts_b` is none."""
 
-    def __init__(self, texts: Rows, seconds: Rows | None, tokenizer: Tokenizer) -> None:
+    def __init__(self, texts: Rows, texts_b: Rows | None, tokenizer: Tokenizer) -> None:
         self.texts = texts
-        self.seconds = seconds
+        self.texts_b = texts_b
         self.tokenizer = tokenizer
         self.lengths: Lengths = _row_lengths(texts) + np.int32(2)
-        if seconds is not None:
-            further = _row_lengths(seconds)
+        if texts_b is not None:
+            further = _row_lengths(texts_b)
             self.lengths += further + (further > 0)
 
     def batch(self, indices: Indices, device: torch.device) -> SequenceBatch:
@@ -79,8 +79,8 @@ class TokenSequences:
             between = len(text) + 1
             ids[row, 0], ids[row, 1:between], ids[row, between] = start, text, end
             last = int(lengths[row]) - 1
-            if self.seconds is not None and last > between:
-                ids[row, between + 1 : last], ids[row, last] = self.seconds[index], end
+            if self.texts_b is not None and last > between:
+                ids[row, between + 1 : last], ids[row, last] = self.texts_b[index], end
                 segments[row, between + 1 : last + 1] = 1
         inputs, counts = (torch.from_numpy(array).to(device) for array in (ids, lengths))
         return SequenceBatch(inputs, counts, torch.from_numpy(segments).to(device) if segments.any() else None)
@@ -112,7 +112,7 @@ def corpus_sequences(corpus: Corpus, tokenizer: Tokenizer | None) -> Sequences:
     """The sequences of a corpus of labelled text, or without a tokenizer of vectors."""
     if tokenizer is None:
         return VectorSequences(corpus.ragged["vectors"], int(corpus.facts["n_features"]))
-    return TokenSequences(corpus.ragged["ids"], corpus.ragged.get("second"), tokenizer)
+    return TokenSequences(corpus.ragged["ids"], corpus.ragged.get("ids_b"), tokenizer)
 
 
 class SequenceExamples:
@@ -157,7 +157,7 @@ class SequenceExamples:
 
     def text(self, row: int) -> str:
         """An example as it was written, a second text behind a bar; of vectors, where they come from."""
-        columns = [self.corpus.ragged[name] for name in ("text", "second_text") if name in self.corpus.ragged]
+        columns = [self.corpus.ragged[name] for name in ("text", "text_b") if name in self.corpus.ragged]
         written = " | ".join(filter(None, (column.text(row) for column in columns)))
         return written or self.places(np.array([row]))[0]
 

@@ -15,24 +15,24 @@ Inputs = Sequence[str] | Sequence[npt.NDArray[np.floating]]  # texts, or vectors
 
 
 def text_inputs(
-    texts: Inputs, seconds: Sequence[str], tokenizer: Tokenizer, *, longest: int
+    texts: Inputs, texts_b: Sequence[str], tokenizer: Tokenizer, *, longest: int
 ) -> tuple[Sequences, list[bool]]:
     """Encode texts, with a second one each or none at all; and tell which of them were cut to `longest` tokens."""
-    if seconds and len(seconds) != len(texts):
+    if texts_b and len(texts_b) != len(texts):
         raise UsageError(
-            f"There are {len(texts):,} texts and {len(seconds):,} second ones.",
+            f"There are {len(texts):,} texts and {len(texts_b):,} second ones.",
             "Give one for each text, empty where there is none.",
         )
     checked = [_text(number, one) for number, one in enumerate(texts)]
-    found = encode_texts(checked, seconds, tokenizer, longest)
-    return TokenSequences(found.ids, found.second, tokenizer), [n_lost > 0 for n_lost in found.n_lost]
+    found = encode_texts(checked, texts_b, tokenizer, longest)
+    return TokenSequences(found.ids, found.ids_b, tokenizer), [n_lost > 0 for n_lost in found.n_lost]
 
 
 def vector_inputs(
-    inputs: Inputs, seconds: Sequence[str], *, n_features: int, longest: int
+    inputs: Inputs, texts_b: Sequence[str], *, n_features: int, longest: int
 ) -> tuple[Sequences, list[bool]]:
     """Check sequences of vectors; and tell which of them were cut to `longest` vectors."""
-    if seconds:
+    if texts_b:
         raise UsageError("A sequence of vectors has no second text.", "Leave the second texts out.")
     rows = [_vectors(number, one, n_features) for number, one in enumerate(inputs)]
     cut = [len(row) > longest for row in rows]

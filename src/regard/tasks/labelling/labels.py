@@ -47,7 +47,7 @@ class LabelTable:
             mean=data.mean,
             deviation=data.deviation,
             n_features=data.n_features,
-            pairs="second" in data.train.ragged and bool(data.train.ragged["second"].lengths.any()),
+            pairs="ids_b" in data.train.ragged and bool(data.train.ragged["ids_b"].lengths.any()),
         )
 
     @classmethod

@@ -40,7 +40,7 @@ class TaggedText:
 
 
 @dataclass(frozen=True)
-class Part:
+class WordSpan:
     """What of a sentence is read at once: the words from `first` to below `last`, the tokens from `start` to below `end`."""
 
     first: int
@@ -181,7 +181,7 @@ def _words(number: int, sentence: Sequence[str] | str) -> tuple[str, ...]:
     return words
 
 
-def in_parts(firsts: Places, n_tokens: int, longest: int) -> list[Part]:
+def in_parts(firsts: Places, n_tokens: int, longest: int) -> list[WordSpan]:
     """Cut a sentence into about equal parts of whole words, of at most `longest` tokens; none where there is no word.
 
     firsts: the first token of each word; two words may share one. Of a word that is too long by itself, the beginning
@@ -198,6 +198,6 @@ def in_parts(firsts: Places, n_tokens: int, longest: int) -> list[Part]:
         if begins[word] - begun >= wanted or ends[word] - begun > longest:
             starts.append(word)
     return [
-        Part(first, last, begins[first], min(ends[last - 1], begins[first] + longest))
+        WordSpan(first, last, begins[first], min(ends[last - 1], begins[first] + longest))
         for first, last in pairwise([*starts, len(begins)])
     ]

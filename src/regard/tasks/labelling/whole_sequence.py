@@ -26,19 +26,19 @@ class WholeSequenceTask(SequenceTask, Generic[Answer]):
         self,
         model: Any,
         inputs: Inputs,
-        seconds: Sequence[str] = (),
+        texts_b: Sequence[str] = (),
         *,
         progress: Callable[[int], None] | None = None,
     ) -> list[Answer]:
         """Answer each text, or each sequence of vectors (T, F), in their order.
 
-        seconds: the second text of each, empty where there is none.
+        texts_b: the second text of each, empty where there is none.
         """
         if self.tokenizer is None:
-            sequences, cut = vector_inputs(inputs, seconds, n_features=self.table.n_features, longest=self.longest)
+            sequences, cut = vector_inputs(inputs, texts_b, n_features=self.table.n_features, longest=self.longest)
         else:
-            self._check_pairs(len(inputs), any(seconds))
-            sequences, cut = text_inputs(inputs, seconds, self.tokenizer, longest=self.longest)
+            self._check_pairs(len(inputs), any(texts_b))
+            sequences, cut = text_inputs(inputs, texts_b, self.tokenizer, longest=self.longest)
         outputs = self.read_sequences(model, sequences, progress=progress)
         return [self.said(output, cut=was_cut) for output, was_cut in zip(outputs, cut, strict=True)]
 
@@ -50,7 +50,7 @@ class WholeSequenceTask(SequenceTask, Generic[Answer]):
             raise UsageError("The model learned from single texts, and second ones are given.", "Leave them out.")
         raise UsageError(
             "The model learned from pairs of texts, and there is no second text.",
-            "Give one to each: --second TEXT, or a tab and the text behind a line of standard input; in Python seconds=[…].",
+            "Give one to each: --text-b TEXT, or a tab and the text behind a line of standard input; in Python texts_b=[…].",
         )
 
     def answers(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Answer]:

@@ -53,7 +53,7 @@ class Translation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part:
+class _Segment:
     """What is translated at once: a line, or a piece of one that is too long.
 
     line: the line's number, from 0; source: with the end token; prefix: what the translation begins with.
@@ -131,13 +131,13 @@ class Translator:
             for text, own in zip(texts, numbers_of, strict=True)
         ]
 
-    def _parts(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Part]:
+    def _parts(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Segment]:
         """Cut lines to fit and encode them. Of a line in several parts, only the first has the beginning."""
         begun = [self._beginning(line, prefix) for line, prefix in enumerate(prefixes)]
         cut = [(line, n, part) for line, text in enumerate(texts) for n, part in enumerate(self._fitting(text))]
         sources = self.vocabulary.source.encode_batch([text for _, _, text in cut])
         return [
-            _Part(
+            _Segment(
                 line=line,
                 text=text,
                 source=[*ids, self.vocabulary.source.end_id],
@@ -164,7 +164,7 @@ class Translator:
             )
         return ids
 
-    def _translate(self, parts: list[_Part], numbers: list[int], *, align: bool) -> list[tuple[Candidate, ...]]:
+    def _translate(self, parts: list[_Segment], numbers: list[int], *, align: bool) -> list[tuple[Candidate, ...]]:
         """Translate a batch of parts; sampling is seeded by their numbers."""
         decoded = self._decode(parts, numbers)
         links = self._align(parts, decoded) if align else None
@@ -176,7 +176,7 @@ class Translator:
             for place, one in enumerate(decoded)
         ]
 
-    def _decode(self, parts: list[_Part], numbers: list[int]) -> list[Decoded]:
+    def _decode(self, parts: list[_Segment], numbers: list[int]) -> list[Decoded]:
         ids, lengths = padded([part.source for part in parts], self.vocabulary.source.pad_id, self.device)
         inputs: Any = (ids, lengths) if len(self.models) == 1 else [(ids, lengths)] * len(self.models)
         limits = torch.full_like(lengths, self.decoding.max_length) if self.decoding.max_length else lengths * 2 + 10
@@ -208,7 +208,7 @@ class Translator:
             alignment=alignment,
         )
 
-    def _align(self, parts: list[_Part], decoded: list[Decoded]) -> list[list[tuple[Link, ...]]]:
+    def _align(self, parts: list[_Segment], decoded: list[Decoded]) -> list[list[tuple[Link, ...]]]:
         """Find for each hypothesis which source word its words were read from, by the first model.
 
         The best of all parts are read together, then the second best: so no batch is larger than that of the search.
