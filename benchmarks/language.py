@@ -44,8 +44,9 @@ from regard.decoding.sliding_context import Sliding
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.presets import build_model, model_config
 from regard.tasks.language_model.task import Language
-from regard.training.loop import Learner, Place, updates
+from regard.training.loop import Trainer, updates
 from regard.training.optimizer import Optimizer
+from regard.training.state import Cursor
 
 FOLDER = BUILD / "language"
 MODELS = {"gpt-nano": 768, "gpt-mini": 4096}  # tokens a batch: nanoGPT's setting for a CPU, and 16 windows
@@ -121,18 +122,18 @@ def serve_regard(config: RunConfig, *, n_batches: int, quick: bool) -> None:
     machine = runtime.prepare(config.runtime)
     prepared = Language.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
     model = build_model(network_config(config)).train()
-    learner = Learner(
+    trainer = Trainer(
         model=model,
         task=prepared.task,
         examples=prepared.train,
         optimizer=Optimizer(model, config.training),
-        average=None,
+        ema=None,
         config=replace(config.training, schedule="constant"),
         machine=machine,
         seed=config.seed,
         total=0,
     )
-    stream = updates(learner, Place())
+    stream = updates(trainer, Cursor())
     gpt = writer(config)
     decoder = Sliding(gpt, gpt.max_length)
     length = 8 if quick else N_WRITTEN

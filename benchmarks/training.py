@@ -43,8 +43,9 @@ from regard import runtime
 from regard.models.presets import build_model, model_config
 from regard.models.transformer import TransformerConfig
 from regard.tasks.translation.task import Translate
-from regard.training.loop import Learner, Place, updates
+from regard.training.loop import Trainer, updates
 from regard.training.optimizer import Optimizer
+from regard.training.state import Cursor
 
 FOLDER = BUILD / "training"
 PEERS = ("nn.Transformer", "Marian")
@@ -98,18 +99,18 @@ def serve_regard(text: Text, *, threads: int, n_batches: int) -> None:
     machine = runtime.prepare(config.runtime)
     prepared = Translate.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
     model = build_model(model_config(config.model, origin="benchmark", **prepared.task.sizes())).train()
-    learner = Learner(
+    trainer = Trainer(
         model=model,
         task=prepared.task,
         examples=prepared.train,
         optimizer=Optimizer(model, config.training),
-        average=None,
+        ema=None,
         config=config.training,
         machine=machine,
         seed=config.seed,
         total=0,
     )
-    stream = updates(learner, Place())
+    stream = updates(trainer, Cursor())
 
     def train(number: int) -> Answer:
         made = list(islice(stream, n_batches))

@@ -45,8 +45,9 @@ from regard.models.presets import ModelConfig, build_model, model_config
 from regard.models.resnet import ResNet
 from regard.models.vit import ViT, ViTConfig
 from regard.tasks.images.image_classification import Image
-from regard.training.loop import Learner, Place, updates
+from regard.training.loop import Trainer, updates
 from regard.training.optimizer import Optimizer
+from regard.training.state import Cursor
 
 FOLDER = BUILD / "vision"
 N_IMAGES, N_BATCH, N_CLASSES = 1024, 128, 10
@@ -148,28 +149,28 @@ def count_parameters(model: nn.Module) -> int:
 def serve_regard(case: Case, *, threads: int, n_batches: int) -> None:
     """Train as `regard train` does."""
     runtime.keep_freed_memory()
-    learner = make_learner(case, threads=threads)
-    stream = updates(learner, Place())
+    trainer = make_trainer(case, threads=threads)
+    stream = updates(trainer, Cursor())
 
     def train(number: int) -> Answer:
         made = list(islice(stream, n_batches))
         return {"images": sum(update.weight for update in made), "loss": made[-1].loss}
 
     with runtime.denormals_as_zero():
-        serve({"train": train}, parameters=count_parameters(learner.model), first_loss=our_first_loss(learner))
+        serve({"train": train}, parameters=count_parameters(trainer.model), first_loss=our_first_loss(trainer))
 
 
-def make_learner(case: Case, *, threads: int) -> Learner:
+def make_trainer(case: Case, *, threads: int) -> Trainer:
     config = run_config(case, threads=threads)
     machine = runtime.prepare(config.runtime)
     prepared = Image.prepare(config, vocabulary=FOLDER / case.name, progress=lambda what, done: None)
     model = build_model(network_config(config, prepared.task)).train()
-    return Learner(
+    return Trainer(
         model=model,
         task=prepared.task,
         examples=prepared.train,
         optimizer=Optimizer(model, config.training),
-        average=None,
+        ema=None,
         config=config.training,
         machine=machine,
         seed=config.seed,
@@ -178,12 +179,12 @@ def make_learner(case: Case, *, threads: int) -> Learner:
 
 
 @torch.no_grad()
-def our_first_loss(learner: Learner) -> float:
+def our_first_loss(trainer: Trainer) -> float:
     """The mean loss of the first batch with the first weights."""
-    task: Any = learner.task
+    task: Any = trainer.task
     model = build_model(without_dropout(network_config(task.config, task))).train()
-    batch = learner.read(learner.examples.order(0)[0])
-    loss, weight = task.loss(model, batch, smoothing=learner.config.label_smoothing)
+    batch = trainer.collate(trainer.examples.order(0)[0])
+    loss, weight = task.loss(model, batch, smoothing=trainer.config.label_smoothing)
     return float(loss) / weight
 
 

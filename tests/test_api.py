@@ -185,7 +185,7 @@ def test_a_network_of_ones_own_is_trained(corpus: tuple[str, str], tiny: dict[st
     assert losses[-1] < 0.7 * losses[0]
     assert set(events[-1].best) == {"step", "loss", "perplexity"}
     assert 'preset = ""\n' in (path / "config.toml").read_text()
-    assert "a network of its own, " in (path / "README.md").read_text()
+    assert "a custom network, " in (path / "README.md").read_text()
     with pytest.raises(RunError, match="trained with a custom network"):
         regard.load(path)
     loaded = regard.load(path, model=MyModel(), threads=1)
@@ -285,7 +285,7 @@ def test_a_run_begins_with_another(trained: Path, corpus: tuple[str, str], tmp_p
     run = regard.train("translate", train=corpus, run=tmp_path / "run", settings=settings, watch=events.append)
     assert isinstance(run, Run)
     assert same(run.model, regard.load(f"{trained}@best", threads=1).model), "at a rate of 0 it is the other one"
-    assert dict(events[0].facts)["begun with"].startswith(f"{trained}@best, step-")
+    assert dict(events[0].facts)["init from"].startswith(f"{trained}@best, step-")
     assert run.task.vocabulary.fingerprint() == regard.load(trained).task.vocabulary.fingerprint()
 
 

@@ -29,21 +29,21 @@ def test_all_networks_see_grey_and_coloured_images() -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_everybody_begins_with_the_same_loss_on_the_same_images(case: Case) -> None:
     vision.prepare_images(case, n_updates=5)
-    learner = vision.make_learner(case, threads=torch.get_num_threads())
+    trainer = vision.make_trainer(case, threads=torch.get_num_threads())
     images = ReadyImages(**load_file(vision.FOLDER / f"{case.name}.safetensors"))
-    order = [*learner.examples.order(0), *learner.examples.order(1)][:5]
+    order = [*trainer.examples.order(0), *trainer.examples.order(1)][:5]
     assert images.order.tolist() == [indices.tolist() for indices in order]
-    batch = learner.read(order[4])
-    task: Any = learner.task
+    batch = trainer.collate(order[4])
+    task: Any = trainer.task
     assert torch.equal(images.images[images.order[4]], task.scaled(batch.images))
     assert torch.equal(images.labels[images.order[4]], batch.labels)
 
-    ours = vision.our_first_loss(learner)
+    ours = vision.our_first_loss(trainer)
     sizes = vision.network_config(task.config, task)
     for peer in PEERS[case.model]:
         network = vision.peer_network(peer, sizes)
-        assert vision.count_parameters(network) == vision.count_parameters(learner.model)
-        theirs = vision.peer_first_loss(peer, sizes, images, smoothing=learner.config.label_smoothing)
+        assert vision.count_parameters(network) == vision.count_parameters(trainer.model)
+        theirs = vision.peer_first_loss(peer, sizes, images, smoothing=trainer.config.label_smoothing)
         assert abs(theirs - ours) < vision.SAME_LOSS
 
 

@@ -71,7 +71,7 @@ def test_one_that_is_interrupted_says_how_to_go_on_and_its_end_can_be_moved(
     assert stopped.code == 130
     assert stopped.err.splitlines()[-2:] == ["Go on with:", "  regard demo --run runs/demo"]
     assert command("demo", "--run", "runs/demo", "--steps", 2).code == 0
-    assert summarise(RunFolder(Path("runs/demo"))).end == "2 steps are done"
+    assert summarise(RunFolder(Path("runs/demo"))).stop_reason == "2 steps are done"
 
 
 def test_a_folder_of_something_else_is_refused_before_anything_is_written(command: Any, own_run: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_run_that_ended_by_epochs_goes_on(command: Any, corpus: tuple[str, str
     steps = command("resume", "r", "--steps", summary.step + 1)
     assert steps.code == 0
     summary = summarise(RunFolder(Path("r")))
-    assert summary.end == f"{summary.step} steps are done"
+    assert summary.stop_reason == f"{summary.step} steps are done"
     assert summary.config.training.epochs == 0
 
 
@@ -77,7 +77,7 @@ def test_a_run_that_ended_by_epochs_goes_on(command: Any, corpus: tuple[str, str
         (("--minutes", "nan"), "--minutes is a finite number, not nan."),
         (("--set", "training.steps=-1"), "regard resume: training.steps is at least 0, not -1."),
         (("--set", "steps"), "--set takes KEY=VALUE, not 'steps'."),
-        (("--set", "data.max_length=3"), "A run that has begun keeps its data."),
+        (("--set", "data.max_length=3"), "[data] cannot change on resume."),
     ],
 )
 def test_settings_that_cannot_be(command: Any, own_run: Path, flags: tuple[str, ...], problem: str) -> None:
@@ -105,6 +105,6 @@ def test_changed_data_is_refused(command: Any, corpus: tuple[str, str], tiny_fla
     outcome = command("resume", "r", "--steps", 2)
     assert outcome.code == 1
     assert outcome.error == [
-        f"error: {copies[0].absolute()} has changed since r began: its content is no longer what the run was trained on.",
-        "Put the old file back, or train a new run.",
+        f"error: {copies[0].absolute()} has changed since r was started: a run resumes on the data it was trained on.",
+        "Restore the old file, or train a new run.",
     ]

@@ -54,7 +54,7 @@ def test_a_field_that_was_changed_and_now_is_not_asked_for(trained: Path, asked:
 def test_a_complete_run_has_met_its_end_is_validated_there_and_averaged(trained: Path) -> None:
     summary = summarise(RunFolder(trained))
     assert is_complete(summary)
-    assert not is_complete(dataclasses.replace(summary, end=""))
+    assert not is_complete(dataclasses.replace(summary, stop_reason=""))
     assert not is_complete(dataclasses.replace(summary, average={}))
     unscored = tuple(dataclasses.replace(one, scores={}) if one.step == 120 else one for one in summary.checkpoints)
     assert not is_complete(dataclasses.replace(summary, checkpoints=unscored))

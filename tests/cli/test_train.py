@@ -222,30 +222,32 @@ def test_help_of_what_another_run_gives(command: Any) -> None:
     assert "--class-weights" in shown
 
 
-def test_a_run_begins_with_another_and_says_what_it_took(
+def test_a_run_is_initialised_from_another_and_says_what_it_loaded(
     command: Any, trained: Path, corpus: tuple[str, str], tmp_path: Path
 ) -> None:
     flags = ("--train", *corpus, "--steps", 2, "--batch-tokens", 96, "--init-lr-scale", 0.5, "--run", "runs/second")
     outcome = command("train", "translate", "--init", f"{trained}@best", *flags)
     assert outcome.code == 0
     lines = outcome.err.splitlines()
-    [begun] = [line for line in lines if line.startswith("begun with")]
-    assert begun.startswith(f"begun with  {trained}@best, step-") and begun.endswith(" (transformer-tiny)")
-    assert [line for line in lines if line.startswith("taken       ") and " parameters: source_embedding.tok" in line]
-    assert "trunk       learning rate × 0.5" in lines
+    [begun] = [line for line in lines if line.startswith("init from")]
+    assert begun.startswith(f"init from       {trained}@best, step-") and begun.endswith(" (transformer-tiny)")
+    assert [
+        line for line in lines if line.startswith("weights loaded  ") and " parameters: source_embedding.tok" in line
+    ]
+    assert "lr scale        0.5" in lines
     found = read(Path("runs/second/config.toml"))
     assert found.training.init == f"{trained}@best"
     assert found.model == read(trained / "config.toml").model
-    assert "- begun with: " in Path("runs/second/README.md").read_text()
+    assert "- init from: " in Path("runs/second/README.md").read_text()
 
 
-def test_a_dry_run_shows_what_would_be_taken(command: Any, language_run: str, corpus: tuple[str, str]) -> None:
+def test_a_dry_run_shows_what_would_be_loaded(command: Any, language_run: str, corpus: tuple[str, str]) -> None:
     flags = ("--train", corpus[0], "--steps", 3, "--set", "model.context=24", "--set", "training.warmup=0", "--dry-run")
     outcome = command("train", "language", "--init", language_run, *flags)
     assert outcome.code == 0
-    facts = [(line[:10].strip(), line[12:]) for line in outcome.lines]
-    assert ("new", "of another shape: embedding.positions.weight (16 × 16 there, 24 × 16 here)") in facts
-    assert ("differs", "context 16 there, 24 here") in facts
+    facts = [(line[:17].strip(), line[19:]) for line in outcome.lines]
+    assert ("newly initialised", "of another shape: embedding.positions.weight (16 × 16 there, 24 × 16 here)") in facts
+    assert ("settings differ", "context 16 there, 24 here") in facts
 
 
 def test_two_families_have_nothing_in_common(command: Any, language_run: str, corpus: tuple[str, str]) -> None:
@@ -253,8 +255,8 @@ def test_two_families_have_nothing_in_common(command: Any, language_run: str, co
     outcome = command("train", "language", "--init", language_run, *flags)
     assert outcome.code == 1
     assert outcome.error == [
-        f"error: {language_run} is a gpt-nano, of another family than llama-nano: its weights mean nothing there.",
-        "Choose another model with --model, or begin with a run of llama-nano.",
+        f"error: Cannot load weights of {language_run} (gpt-nano) into llama-nano: the architectures differ.",
+        "Choose another model with --model, or initialise from a run of llama-nano.",
     ]
     other = command("train", "translate", "--init", language_run, "--train", *corpus)
     assert other.code == 2
@@ -280,7 +282,7 @@ def test_a_language_model_may_end_by_the_clock_alone(command: Any, corpus: tuple
     asked = command("train", "language", *flags, "--set", "training.schedule=cosine")
     assert asked.code == 2
     assert asked.error == [
-        "error: The schedule 'cosine' falls to zero at the end, and no end is given in steps or epochs.",
+        "error: The schedule 'cosine' decays to zero at the end, and no end is given in steps or epochs.",
         "Give --steps or --epochs, or choose another: --set training.schedule=constant",
     ]
 
@@ -371,8 +373,8 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
         (
             ("translate", "--train", "FILES", "--freeze-init"),
             2,
-            "training.freeze_init is about weights of another run, and nothing was taken from any.",
-            "Name the run to begin with: --init RUN. Or leave training.freeze_init out.",
+            "--freeze-init needs --init RUN.",
+            "Name the run to load weights from, or leave training.freeze_init out.",
         ),
         (
             ("translate", "--train", "FILES", "--init-lr-scale", "-1"),

@@ -19,7 +19,7 @@ from regard.runtime import Machine
 from regard.tasks.task import Validation
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Update
-from regard.training.stopping import reason_to_end
+from regard.training.stopping import stop_reason
 
 REPORT = Report(
     run=Path("runs/my run"),
@@ -129,16 +129,16 @@ def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_epochs_that_waited_for_steps_are_moved_by_epochs() -> None:
-    reason = reason_to_end(TrainingConfig(epochs=10, min_steps=500), step=500, epoch=50, seconds=0, worse=0)
+    reason = stop_reason(TrainingConfig(epochs=10, min_steps=500), step=500, epoch=50, seconds=0, not_improved=0)
     assert (reason, option_of_end(reason)) == ("10 epochs and 500 steps are done", "--epochs")
 
 
 @pytest.mark.parametrize("name", ["steps", "epochs", "minutes", "patience"])
 def test_a_run_that_was_over_before_says_how_to_go_on(capsys: pytest.CaptureFixture[str], name: str) -> None:
     training = TrainingConfig(steps=400, epochs=400, minutes=400, patience=400)
-    reached = {"step": 0, "epoch": 0, "seconds": 0.0, "worse": 0}
-    reached[{"steps": "step", "epochs": "epoch", "minutes": "seconds", "patience": "worse"}[name]] = 400 * 60
-    reason = reason_to_end(training, **reached)  # type: ignore[arg-type]
+    reached = {"step": 0, "epoch": 0, "seconds": 0.0, "not_improved": 0}
+    reached[{"steps": "step", "epochs": "epoch", "minutes": "seconds", "patience": "not_improved"}[name]] = 400 * 60
+    reason = stop_reason(training, **reached)  # type: ignore[arg-type]
     report = dataclasses.replace(REPORT, config=RunConfig(task="translate", training=training))
     show(report, dataclasses.replace(FINISHED, step=100, reason=reason))
     assert (

@@ -27,14 +27,14 @@ def test_the_card_says_what_the_model_is_what_it_read_and_what_it_reached() -> N
 def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
     config = RunConfig(task="language", model=ModelTable())
     card = model_card("mine", config, facts=[], best={}, average={}, n_parameters=3)
-    assert "a network of its own, 3 parameters." in card
+    assert "a custom network, 3 parameters." in card
     assert "- none yet\n" in card
     assert "    regard generate mine\n" in card
 
 
 def test_the_card_says_what_the_run_began_with() -> None:
-    beginning = [("begun with", "runs/a"), ("taken", "3 of 4 parameters: a")]
-    card = model_card("b", CONFIG, facts=[], best={}, average={}, n_parameters=4, beginning=beginning)
-    assert "\n\n## Beginning\n\n- begun with: runs/a\n- taken: 3 of 4 parameters: a\n\n## Scores" in card
+    init_facts = [("init from", "runs/a"), ("weights loaded", "3 of 4 parameters: a")]
+    card = model_card("b", CONFIG, facts=[], best={}, average={}, n_parameters=4, init_facts=init_facts)
+    assert "\n\n## Initialisation\n\n- init from: runs/a\n- weights loaded: 3 of 4 parameters: a\n\n## Scores" in card
     alone = model_card("b", CONFIG, facts=[], best={}, average={}, n_parameters=4)
     assert "Beginning" not in alone

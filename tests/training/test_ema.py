@@ -7,7 +7,7 @@ from torch import nn
 from regard.config import ModelTable
 from regard.models.presets import build_model, model_config
 from regard.parts.convolution import BatchNorm
-from regard.training.ema import MovingAverage
+from regard.training.ema import WeightEMA
 
 
 def set_weight(model: nn.Module, value: float) -> None:
@@ -23,7 +23,7 @@ def linear(value: float) -> nn.Module:
 
 def test_late_in_a_run_the_decay_is_the_given_one() -> None:
     model = linear(1.0)
-    average = MovingAverage(model, 0.9)
+    average = WeightEMA(model, 0.9)
     set_weight(model, 3.0)
     average.update(1000)
     torch.testing.assert_close(average.average["weight"], torch.full((1, 2), 0.9 * 1.0 + 0.1 * 3.0))
@@ -31,7 +31,7 @@ def test_late_in_a_run_the_decay_is_the_given_one() -> None:
 
 def test_early_the_decay_is_lower_so_that_first_weights_are_forgotten() -> None:
     model = linear(1.0)
-    average = MovingAverage(model, 0.999)
+    average = WeightEMA(model, 0.999)
     set_weight(model, 3.0)
     average.update(1)
     decay = 2 / 11  # (1 + step) / (10 + step)
@@ -40,20 +40,20 @@ def test_early_the_decay_is_lower_so_that_first_weights_are_forgotten() -> None:
 
 def test_the_model_has_the_average_inside_the_block_and_its_own_weights_after() -> None:
     model = linear(1.0)
-    average = MovingAverage(model, 0.5)
+    average = WeightEMA(model, 0.5)
     set_weight(model, 3.0)
-    with average.in_place():
+    with average.swapped_in():
         assert model.weight.tolist() == [[1.0, 1.0]]
     assert model.weight.tolist() == [[3.0, 3.0]]
     assert model.weight.requires_grad
-    with pytest.raises(KeyError), average.in_place():
+    with pytest.raises(KeyError), average.swapped_in():
         raise KeyError
     assert model.weight.tolist() == [[3.0, 3.0]]
     assert average.average["weight"].tolist() == [[1.0, 1.0]]
 
 
 def test_a_restored_average_is_the_saved_one() -> None:
-    average = MovingAverage(linear(1.0), 0.5)
+    average = WeightEMA(linear(1.0), 0.5)
     average.restore({"weight": torch.tensor([[7.0, 8.0]])})
     assert average.average["weight"].tolist() == [[7.0, 8.0]]
 
@@ -61,7 +61,7 @@ def test_a_restored_average_is_the_saved_one() -> None:
 def test_tied_weights_are_averaged_once() -> None:
     model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
     model[1].weight = model[0].weight
-    assert list(MovingAverage(model, 0.5).average) == ["0.weight"]
+    assert list(WeightEMA(model, 0.5).average) == ["0.weight"]
 
 
 class Counting(nn.Module):
@@ -84,7 +84,7 @@ def count(model: Counting, value: float) -> None:
 def test_statistics_are_averaged_and_swapped_like_weights_and_counts_stay_the_models() -> None:
     model = Counting()
     count(model, 1.0)
-    average = MovingAverage(model, 0.9)
+    average = WeightEMA(model, 0.9)
     count(model, 3.0)
     average.update(1000)
     statistics = {name for name in average.average if name not in dict(model.named_parameters())}
@@ -96,7 +96,7 @@ def test_statistics_are_averaged_and_swapped_like_weights_and_counts_stay_the_mo
     }
     for norm in ("theirs", "ours"):
         assert average.average[f"{norm}.running_mean"].item() == pytest.approx(0.9 * 1.0 + 0.1 * 3.0)
-    with average.in_place():
+    with average.swapped_in():
         assert model.ours.running_mean.item() == model.theirs.running_mean.item() == pytest.approx(1.2)
         assert model.theirs.num_batches_tracked.item() == 3
     assert model.ours.running_mean.item() == model.theirs.running_mean.item() == 3.0
@@ -108,9 +108,9 @@ def test_statistics_are_averaged_and_swapped_like_weights_and_counts_stay_the_mo
 def test_a_restored_average_has_its_statistics() -> None:
     first, second = Counting(), Counting()
     count(first, 7.0)
-    average = MovingAverage(second, 0.5)
-    average.restore(MovingAverage(first, 0.5).average)
-    with average.in_place():
+    average = WeightEMA(second, 0.5)
+    average.restore(WeightEMA(first, 0.5).average)
+    with average.swapped_in():
         assert second.ours.running_mean.item() == second.theirs.running_mean.item() == 7.0
 
 
@@ -121,4 +121,4 @@ def test_without_statistics_the_average_is_of_parameters_alone() -> None:
     )
     model = build_model(model_config(table, origin="test"), seed=1)
     assert list(model.buffers()), "tables of positions, which are not saved"
-    assert list(MovingAverage(model, 0.5).average) == [name for name, _ in model.named_parameters()]
+    assert list(WeightEMA(model, 0.5).average) == [name for name, _ in model.named_parameters()]

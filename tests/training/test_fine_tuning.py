@@ -9,7 +9,7 @@ from torch import nn
 from regard.config import ModelTable, TrainingConfig
 from regard.errors import ConfigError
 from regard.models.presets import build_model, model_config
-from regard.training.fine_tuning import check_trunk, facts, layers_above, treat_apart
+from regard.training.fine_tuning import check_fine_tuning, facts, layers_above, prepare_fine_tuning
 
 
 def build(preset: str, **fields: Any) -> nn.Module:
@@ -113,28 +113,28 @@ def test_recurrent_layers_and_bare_networks() -> None:
 
 def test_the_rate_falls_from_the_top_downwards() -> None:
     model = build("gpt-nano", vocab=9, n_layers=2, d_model=8, n_heads=2)
-    taken = [name for name, _ in model.named_parameters() if not name.startswith("decoder_norm")]
+    loaded = [name for name, _ in model.named_parameters() if not name.startswith("decoder_norm")]
     training = TrainingConfig(init="runs/x", init_lr_scale=0.5, layer_decay=0.8)
-    factors = treat_apart(model, taken, training)
-    assert set(factors) == set(taken), "what is new has no factor"
+    factors = prepare_fine_tuning(model, loaded, training)
+    assert set(factors) == set(loaded), "what is new has no factor"
     assert factors["decoder.1.feed_forward.up.bias"] == 0.5
     assert factors["decoder.0.feed_forward.up.bias"] == pytest.approx(0.5 * 0.8)
     assert factors["embedding.tokens.weight"] == pytest.approx(0.5 * 0.8**2)
     assert all(parameter.requires_grad for parameter in model.parameters())
-    assert facts(model, factors, training) == (("trunk", "learning rate × 0.5 at the top to 0.32 at the bottom"),)
+    assert facts(model, factors, training) == (("lr scale", "0.5 (top layer) to 0.32 (bottom layer)"),)
     slow = TrainingConfig(init="runs/x", init_lr_scale=0.1)
-    assert facts(model, treat_apart(model, taken, slow), slow) == (("trunk", "learning rate × 0.1"),)
+    assert facts(model, prepare_fine_tuning(model, loaded, slow), slow) == (("lr scale", "0.1"),)
     plain = TrainingConfig(init="runs/x")
-    assert facts(model, treat_apart(model, taken, plain), plain) == ()
-    assert facts(model, treat_apart(model, (), TrainingConfig()), TrainingConfig()) == ()
+    assert facts(model, prepare_fine_tuning(model, loaded, plain), plain) == ()
+    assert facts(model, prepare_fine_tuning(model, (), TrainingConfig()), TrainingConfig()) == ()
 
 
-def test_a_frozen_trunk_needs_no_gradient() -> None:
+def test_frozen_layers_need_no_gradient() -> None:
     model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
     training = TrainingConfig(init="runs/x", freeze_init=True)
-    factors = treat_apart(model, ["0.weight", "0.bias"], training)
+    factors = prepare_fine_tuning(model, ["0.weight", "0.bias"], training)
     assert [parameter.requires_grad for parameter in model.parameters()] == [False, False, True, True]
-    assert facts(model, factors, training) == (("trunk", "frozen: 15 parameters stay as they are"),)
+    assert facts(model, factors, training) == (("frozen", "15 parameters"),)
     model(torch.ones(1, 4)).sum().backward()
     assert model[0].weight.grad is None
 
@@ -144,37 +144,33 @@ def test_a_frozen_trunk_needs_no_gradient() -> None:
 )
 def test_something_must_be_left_to_learn(training: TrainingConfig) -> None:
     with pytest.raises(ConfigError) as caught:
-        treat_apart(nn.Linear(2, 2), ["weight", "bias"], training)
-    assert caught.value.problem == (
-        "Every weight of the model was taken from the other run and is kept as it is: nothing is left to learn."
-    )
-    assert caught.value.remedy == "Leave training.freeze_init out, or give training.init_lr_scale a number above 0."
+        prepare_fine_tuning(nn.Linear(2, 2), ["weight", "bias"], training)
+    assert caught.value.problem == ("Nothing to train: all weights were loaded from the other run and are frozen.")
+    assert caught.value.remedy == "Leave training.freeze_init out, or set training.init_lr_scale above 0."
 
 
 @pytest.mark.parametrize("setting", [{"freeze_init": True}, {"init_lr_scale": 0.5}, {"layer_decay": 0.9}])
-def test_without_another_run_there_is_no_trunk(setting: dict[str, Any]) -> None:
+def test_fine_tuning_needs_another_run(setting: dict[str, Any]) -> None:
     [name] = setting
     with pytest.raises(ConfigError) as caught:
-        check_trunk(TrainingConfig(**setting))
-    assert caught.value.problem == (f"training.{name} is about weights of another run, and nothing was taken from any.")
-    assert caught.value.remedy == f"Name the run to begin with: --init RUN. Or leave training.{name} out."
-    check_trunk(TrainingConfig(init="runs/x", **setting))
+        check_fine_tuning(TrainingConfig(**setting))
+    assert caught.value.problem == f"--{name.replace('_', '-')} needs --init RUN."
+    assert caught.value.remedy == f"Name the run to load weights from, or leave training.{name} out."
+    check_fine_tuning(TrainingConfig(init="runs/x", **setting))
 
 
 @pytest.mark.parametrize("name", ["init_lr_scale", "layer_decay"])
 def test_what_is_frozen_has_no_rate(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_trunk(TrainingConfig(init="runs/x", freeze_init=True, **{name: 0.5}))
+        check_fine_tuning(TrainingConfig(init="runs/x", freeze_init=True, **{name: 0.5}))
     assert caught.value.problem == (
-        f"training.freeze_init keeps the taken weights as they are, and training.{name} lets them learn."
+        f"--freeze-init and --{name.replace('_', '-')} exclude each other: frozen weights have no learning rate."
     )
     assert caught.value.remedy == "Give one of the two."
 
 
 def test_lower_layers_learn_no_faster() -> None:
     with pytest.raises(ConfigError) as caught:
-        check_trunk(TrainingConfig(init="runs/x", layer_decay=2.0))
-    assert caught.value.problem == (
-        "training.layer_decay is at most 1, not 2: lower layers learn no faster than upper ones."
-    )
+        check_fine_tuning(TrainingConfig(init="runs/x", layer_decay=2.0))
+    assert caught.value.problem == ("training.layer_decay must be at most 1, not 2: lower layers learn more slowly.")
     assert caught.value.remedy == "Usual are 0.7 to 0.95."

@@ -11,9 +11,9 @@ from regard.config import ModelTable, RunConfig, TokenizerConfig, TrainingConfig
 from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, DataError, RunError, UsageError
 from regard.training.init_from import (
-    Forerunner,
-    refuse_other_family,
-    tokenizers_alone,
+    ParentRun,
+    lent_tokenizers,
+    refuse_other_architecture,
     with_model,
     with_vocabulary,
 )
@@ -67,8 +67,8 @@ def test_a_model_that_is_named_stays(trained: Path) -> None:
 def test_the_other_model_must_serve_the_task(trained: Path) -> None:
     with pytest.raises(UsageError) as caught:
         with_model(begin(trained, task="language"))
-    assert caught.value.problem == f"{trained} is a transformer-tiny, which is no model for the task 'language'."
-    assert caught.value.remedy.startswith("Begin with a run of one of: gpt-nano, gpt-mini, ")
+    assert caught.value.problem == f"{trained} is a transformer-tiny, which does not support the task 'language'."
+    assert caught.value.remedy.startswith("Initialise from a run of one of: gpt-nano, gpt-mini, ")
     unknown = begin(trained, task="langage")
     assert with_model(unknown) == unknown, "that there is no such task is said by who looks for it"
 
@@ -77,11 +77,9 @@ def test_a_network_of_somebodys_own_has_no_preset(copied: Path) -> None:
     rewrite(copied, 'preset = "transformer-tiny"', 'preset = ""')
     with pytest.raises(UsageError) as caught:
         with_model(begin(copied))
-    assert caught.value.problem == (
-        f"{copied} was trained with a network of the caller's own, which no preset describes."
-    )
+    assert caught.value.problem == (f"{copied} was trained with a custom network, which no preset describes.")
     assert caught.value.remedy.startswith("Name the model of the new run with --model: transformer-tiny, ")
-    assert Forerunner.open(str(copied)).model_name == "a network of its own"
+    assert ParentRun.open(str(copied)).model_name == "a custom network"
 
 
 def test_the_other_run_must_be_one(tmp_path: Path, trained: Path) -> None:
@@ -91,15 +89,15 @@ def test_the_other_run_must_be_one(tmp_path: Path, trained: Path) -> None:
 
 
 def test_families_are_told_apart(trained: Path) -> None:
-    before = Forerunner.open(f"{trained}@best")
-    refuse_other_family(before, ModelTable(preset="transformer-big"))
-    refuse_other_family(before, ModelTable())  # a network of the caller's own: its names will show
+    parent = ParentRun.open(f"{trained}@best")
+    refuse_other_architecture(parent, ModelTable(preset="transformer-big"))
+    refuse_other_architecture(parent, ModelTable())  # a network of the caller's own: its names will show
     with pytest.raises(CheckpointError) as caught:
-        refuse_other_family(before, ModelTable(preset="rnn"))
+        refuse_other_architecture(parent, ModelTable(preset="rnn"))
     assert caught.value.problem == (
-        f"{trained}@best is a transformer-tiny, of another family than rnn: its weights mean nothing there."
+        f"Cannot load weights of {trained}@best (transformer-tiny) into rnn: the architectures differ."
     )
-    assert caught.value.remedy == "Choose another model with --model, or begin with a run of rnn."
+    assert caught.value.remedy == "Choose another model with --model, or initialise from a run of rnn."
 
 
 # the vocabulary
@@ -123,7 +121,7 @@ def test_another_vocabulary_cannot_be_asked_for(trained: Path) -> None:
     with pytest.raises(UsageError) as caught:
         with_vocabulary(begin(trained, tokenizer=TokenizerConfig(vocab_size=300)), None)
     assert caught.value.problem == (
-        f"training.init takes the vocabulary of {trained}, and tokenizer.vocab_size = 300 asks for another."
+        f"--init uses the vocabulary of {trained}, which conflicts with tokenizer.vocab_size = 300."
     )
     assert caught.value.remedy == (
         "Leave tokenizer.vocab_size out, or name a run with such a vocabulary: --vocabulary RUN."
@@ -137,7 +135,7 @@ def test_word_vectors_are_not_put_in_again(copied: Path) -> None:
     config, _ = with_vocabulary(begin(copied), None)
     assert (config.tokenizer.vectors, config.tokenizer.freeze_vectors) == ("", False)
     given = begin(copied, tokenizer=TokenizerConfig(vectors="/mine.txt"))
-    with pytest.raises(UsageError, match=r"tokenizer\.vectors = /mine\.txt asks for another"):
+    with pytest.raises(UsageError, match=r"conflicts with tokenizer\.vectors = /mine\.txt"):
         with_vocabulary(given, None)
 
 
@@ -153,7 +151,7 @@ def test_a_run_that_reads_vectors_has_no_vocabulary(copied: Path) -> None:
 
 def test_tokenizers_are_lent_and_labels_are_not(copied: Path) -> None:
     (copied / "vocabulary" / "labels.json").write_text('{"labels": ["a", "b"]}')
-    with tokenizers_alone(copied / "vocabulary", task="language") as lent:
+    with lent_tokenizers(copied / "vocabulary", task="language") as lent:
         assert lent is not None
         assert [file.name for file in lent.iterdir()] == ["shared.json"]
         assert (lent / "shared.json").read_bytes() == (copied / "vocabulary" / "shared.json").read_bytes()
@@ -163,27 +161,27 @@ def test_tokenizers_are_lent_and_labels_are_not(copied: Path) -> None:
 def test_where_there_is_no_tokenizer_nothing_is_lent(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
     for folder in (None, tmp_path):
-        with tokenizers_alone(folder, task="classify") as lent:
+        with lent_tokenizers(folder, task="classify") as lent:
             assert lent is None
 
 
 def test_two_sides_are_for_translation_alone(tmp_path: Path) -> None:
     for name in ("source", "target"):
         learn(["a b"], kind="characters", vocab_size=10).save(tmp_path / f"{name}.json")
-    with tokenizers_alone(tmp_path, task="translate") as lent:
+    with lent_tokenizers(tmp_path, task="translate") as lent:
         assert lent is not None
         assert sorted(file.name for file in lent.iterdir()) == ["source.json", "target.json"]
-    with pytest.raises(UsageError) as caught, tokenizers_alone(tmp_path, task="language"):
+    with pytest.raises(UsageError) as caught, lent_tokenizers(tmp_path, task="language"):
         pass
     assert caught.value.problem == (
-        f"{tmp_path} has a vocabulary for each of two sides, and the task 'language' needs one."
+        f"{tmp_path} has separate source and target vocabularies, and the task 'language' needs a single one."
     )
-    assert caught.value.remedy == "Take that of a run whose two sides share one (tokenizer.shared = true)."
+    assert caught.value.remedy == "Use that of a run with a shared vocabulary (tokenizer.shared = true)."
 
 
 def test_a_damaged_tokenizer_is_told_by_its_own_place(tmp_path: Path) -> None:
     (tmp_path / "shared.json").write_text("{")
-    with pytest.raises(DataError) as caught, tokenizers_alone(tmp_path, task="language"):
+    with pytest.raises(DataError) as caught, lent_tokenizers(tmp_path, task="language"):
         pass
     assert caught.value.problem.startswith(f"{tmp_path}/shared.json: not a tokenizer file: ")
 

@@ -16,7 +16,7 @@ def network() -> nn.Module:
 
 def learn(model: nn.Module, optimizer: Optimizer, seeds: range) -> None:
     for seed in seeds:
-        optimizer.zero()
+        optimizer.zero_grad()
         x = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
         model(x).pow(2).sum().backward()
         optimizer.update(0.01)
@@ -101,7 +101,7 @@ def test_a_factor_is_on_the_rate_of_its_parameters_alone() -> None:
     config = TrainingConfig(weight_decay=0.1)
     models = [network() for _ in range(3)]
     given: tuple[dict[str, float], ...] = ({}, {"0.weight": 0.25}, {})
-    optimizers = [Optimizer(model, config, factors=factors) for model, factors in zip(models, given, strict=True)]
+    optimizers = [Optimizer(model, config, lr_factors=factors) for model, factors in zip(models, given, strict=True)]
     for model, optimizer, rate in zip(models, optimizers, (0.02, 0.02, 0.005), strict=True):
         model(torch.ones(2, 4)).pow(2).sum().backward()
         optimizer.update(rate)

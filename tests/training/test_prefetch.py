@@ -1,4 +1,4 @@
-"""Reading ahead: the same batches in the same order as in line, never many at once, and no thread left behind."""
+"""Prefetching: the same batches in the same order as in line, never many at once, and no thread left behind."""
 
 import threading
 import time
@@ -8,12 +8,12 @@ from itertools import count, islice
 
 import pytest
 
-from regard.training.prefetch import AHEAD, reading_ahead
+from regard.training.prefetch import PREFETCH_FACTOR, prefetch
 
 
 def readers() -> list[threading.Thread]:
-    """The threads that read ahead at this moment."""
-    return [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
+    """The threads that prefetch at this moment."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
 
 
 def square(number: int) -> int:
@@ -23,13 +23,13 @@ def square(number: int) -> int:
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_the_order_is_the_one_that_was_wanted(workers: int) -> None:
-    with reading_ahead(square, range(20), workers=workers) as squares:
+    with prefetch(square, range(20), workers=workers) as squares:
         assert list(squares) == [number**2 for number in range(20)]
 
 
 def test_without_workers_nothing_is_read_before_it_is_asked_for() -> None:
     read: list[int] = []
-    with reading_ahead(read.append, count(), workers=0) as batches:
+    with prefetch(read.append, count(), workers=0) as batches:
         assert read == []
         list(islice(batches, 3))
         assert read == [0, 1, 2]
@@ -51,9 +51,9 @@ def test_a_few_are_read_ahead_by_so_many_threads_and_no_more(workers: int) -> No
         time.sleep(0.001)
         return number
 
-    with reading_ahead(read, wanted(), workers=workers) as batches:
+    with prefetch(read, wanted(), workers=workers) as batches:
         assert list(islice(batches, 5)) == list(range(5))
-        assert len(asked) == 5 + AHEAD * workers
+        assert len(asked) == 5 + PREFETCH_FACTOR * workers
         assert len(readers()) <= workers
     assert len(threads) <= workers
     assert threading.get_ident() not in threads
@@ -62,10 +62,10 @@ def test_a_few_are_read_ahead_by_so_many_threads_and_no_more(workers: int) -> No
 def test_what_was_handed_out_is_not_kept() -> None:
     tracemalloc.start()
     try:
-        with reading_ahead(lambda number: bytearray(1_000_000), count(), workers=2) as batches:
+        with prefetch(lambda number: bytearray(1_000_000), count(), workers=2) as batches:
             for _ in islice(batches, 30):
                 pass
-            assert tracemalloc.get_traced_memory()[1] < 1_000_000 * (2 + 2 * AHEAD) + 500_000
+            assert tracemalloc.get_traced_memory()[1] < 1_000_000 * (2 + 2 * PREFETCH_FACTOR) + 500_000
     finally:
         tracemalloc.stop()
 
@@ -83,7 +83,7 @@ def test_an_error_comes_where_its_batch_would_have_come(workers: int) -> None:
             raise error
         return number
 
-    with pytest.raises(BadBatchError) as caught, reading_ahead(read, count(), workers=workers) as batches:
+    with pytest.raises(BadBatchError) as caught, prefetch(read, count(), workers=workers) as batches:
         assert [next(batches), next(batches), next(batches)] == [0, 1, 2]
         next(batches)
     assert caught.value is error
@@ -109,7 +109,7 @@ def test_no_thread_is_left_and_what_nobody_began_to_read_stays_unread(leave: Cal
             go_on.wait(5)
 
     try:
-        with reading_ahead(read, count(), workers=1) as batches:
+        with prefetch(read, count(), workers=1) as batches:
             next(batches)
             threading.Timer(0.05, go_on.set).start()
             leave()

@@ -35,7 +35,7 @@ from regard.training.events import Event, Finished, Noted, Report, Saved, Update
 from regard.training.run import resume, train
 
 LAST = 32
-REASON = "4 validations brought no better loss"
+REASON = "early stopping: no better loss in 4 validations"
 SETTINGS = {
     "model.dropout": 0.2,
     "training.steps": 100,

@@ -256,9 +256,9 @@ def test_a_changed_corpus_is_refused_on_resume(
     with pytest.raises(DataError) as caught:
         drive(resume(tmp_path / "run"))
     assert caught.value.problem == (
-        f"{files[1]} has changed since {tmp_path / 'run'} began: its content is no longer what the run was trained on."
+        f"{files[1]} has changed since {tmp_path / 'run'} was started: a run resumes on the data it was trained on."
     )
-    assert caught.value.remedy == "Put the old file back, or train a new run."
+    assert caught.value.remedy == "Restore the old file, or train a new run."
     assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == before
     Path(files[1]).write_text(text)
     assert drive(resume(tmp_path / "run"))[-1].step == 8
@@ -297,9 +297,9 @@ def test_changed_images_are_refused_on_resume(change: str, drive: Drive, tmp_pat
         drive(resume(run))
     if change == "another image":
         assert caught.value.problem == (
-            f"{images} has changed since {run} began: its content is no longer what the run was trained on."
+            f"{images} has changed since {run} was started: a run resumes on the data it was trained on."
         )
-        assert caught.value.remedy == "Put the old files back, or train a new run."
+        assert caught.value.remedy == "Restore the old files, or train a new run."
     else:
         assert "000.png" in str(caught.value), "which does not get so far"
     assert sorted(path.name for path in run.rglob("*")) == before
@@ -381,7 +381,10 @@ def test_three_losses_in_a_row_that_are_no_numbers_end_the_run(
             seen.append(event)
             # Only after the validation of step 4: that one is sound.
             step = event.step if isinstance(event, Saved) else step
-    assert "The loss was no number in 3 updates in a row, the last at step 7 (lines: " in caught.value.problem
+    assert (
+        "Loss or gradient was NaN or infinite for 3 consecutive steps, the last at step 7 (lines: "
+        in caught.value.problem
+    )
     assert f"{corpus[0]}:" in caught.value.problem
     assert [event.update.skipped for event in of(Updated, seen)] == [False] * 4 + [True] * 2
     checkpoint, _ = selection.newest_good(RunFolder(tmp_path / "run"))
@@ -444,10 +447,10 @@ def test_checkpoints_of_another_network_are_refused(
     with pytest.raises(CheckpointError) as caught:
         drive(resume(tmp_path / "run"))
     assert caught.value.problem.startswith(
-        f"{tmp_path / 'run' / 'checkpoints' / 'step-00000006'} does not fit the model of {file}: "
+        f"{tmp_path / 'run' / 'checkpoints' / 'step-00000006'} does not match the model of {file}: "
     )
     assert "size mismatch" in caught.value.problem
-    assert caught.value.remedy == "Put back the config that the run began with."
+    assert caught.value.remedy == "Restore the config that the run was started with."
 
 
 def test_old_checkpoints_go_and_the_best_and_the_averaged_stay(
@@ -472,7 +475,7 @@ def test_patience_counts_validations_without_a_better_loss(
     monkeypatch.setattr(Translate, "validate", lambda *rest, **options: Validation(loss=next(losses), scores={}))
     config = make_config({"training.steps": 100, "training.validate_every": 1, "training.patience": 2})
     events = drive(train(config, tmp_path / "run"))
-    assert events[-1].reason == "2 validations brought no better loss"
+    assert events[-1].reason == "early stopping: no better loss in 2 validations"
     assert events[-1].step == 6
     assert events[-1].best == {"step": 4, "loss": 1.9}
     assert [event.best for event in of(Validated, events)] == [True, True, False, True, False, False]
@@ -492,20 +495,24 @@ def test_the_best_is_chosen_by_the_score_that_is_asked_for(
         {"training.steps": 100, "training.validate_every": 1, "training.patience": 2, "training.best_by": "bleu"}
     )
     events = drive(train(config, tmp_path / "run"))
-    assert events[-1].reason == "2 validations brought no better BLEU"
+    assert events[-1].reason == "early stopping: no better BLEU in 2 validations"
     assert events[-1].best == {"step": 2, "loss": 2.0, "bleu": 30.0}
     assert [event.best for event in of(Validated, events)] == [True, True, False, False]
     assert selection.select(Reference.parse(f"{tmp_path / 'run'}@best"))[0].step == 2
-    with pytest.raises(UsageError, match=r"keeps its training\.best_by"):
+    with pytest.raises(UsageError, match=r"training\.best_by cannot change on resume"):
         drive(resume(tmp_path / "run", settings={"training.best_by": "loss"}))
 
 
 @pytest.mark.parametrize(
     ("settings", "problem", "remedy"),
     [
-        ({"training.best_by": "blue"}, "cannot be 'blue': the task translate has no such score", "Did you mean bleu?"),
-        ({"training.best_by": "accuracy"}, "the task translate has no such score", "bleu, chrf, loss, perplexity"),
-        ({"training.best_by": "bleu", "training.validate_samples": 0}, "needs decoded sentences", "validate_samples"),
+        ({"training.best_by": "blue"}, "must be a metric of the task translate, not 'blue'", "Did you mean bleu?"),
+        (
+            {"training.best_by": "accuracy"},
+            "must be a metric of the task translate, not 'accuracy'",
+            "bleu, chrf, loss, perplexity",
+        ),
+        ({"training.best_by": "bleu", "training.validate_samples": 0}, "needs decoded samples", "validate_samples"),
     ],
 )
 def test_a_score_that_no_validation_has_chooses_nothing(
@@ -569,8 +576,12 @@ def test_validation_sees_the_moving_average_and_training_goes_on_without_it(
 @pytest.mark.parametrize(
     ("settings", "problem", "remedy"),
     [
-        ({"training.steps": 0}, "The run has no end.", "Give --steps, --epochs or --minutes."),
-        ({"training.schedule": "lineal"}, "There is no schedule 'lineal'.", "Did you mean linear?"),
+        ({"training.steps": 0}, "The run has no limit: it would never end.", "Give --steps, --epochs or --minutes."),
+        (
+            {"training.schedule": "lineal"},
+            "training.schedule must be one of inverse-sqrt, cosine, linear, constant, not 'lineal'.",
+            "Did you mean linear?",
+        ),
         (
             {"training.class_weights": "balanced"},
             "training.class_weights weighs the classes of the tasks classify and image; translate has none.",
@@ -603,19 +614,19 @@ def test_a_run_that_has_begun_keeps_its_data_and_its_order(
     path = tmp_path / "run"
     drive(train(make_config({"training.steps": 3}), path))
     kept = {
-        "model.dropout": "model",
-        "corruption.rate": "corruption",
+        "model.dropout": "[model]",
+        "corruption.rate": "[corruption]",
         "training.class_weights": "training.class_weights",
     }
     for key, name in kept.items():
         with pytest.raises(UsageError) as caught:
             next(resume(path, settings={key: "balanced" if name == "training.class_weights" else 0.5}))
-        assert caught.value.problem == f"A run that has begun keeps its {name}."
+        assert caught.value.problem == f"{name} cannot change on resume."
     with pytest.raises(ConfigError) as refused:
         next(resume(path, settings={"training.batch_tokens": 400}))
     before = configuration.read(path / "config.toml").training.batch_tokens
     assert refused.value.problem == (
-        f"{path} was trained with training.batch_tokens = {before} so far, and its config now has 400."
+        f"training.batch_tokens cannot change on resume: {path} was trained with {before}, and its config now has 400."
     )
     assert configuration.read(path / "config.toml").training.batch_tokens == before, "a refused change is not kept"
 
@@ -624,7 +635,7 @@ def test_a_warm_up_that_never_ends_is_told(make_config: MakeConfig, tmp_path: Pa
     settings = {"training.warmup": 50, "training.steps": 50}
     report = next(train(make_config(settings), tmp_path / "run", dry_run=True))
     assert dict(report.facts)["note"] == (
-        "the warm-up of 50 updates is no shorter than the run of 50: the rate reaches 100% of its peak, and never falls; "
+        "training.warmup (50) is not below the run's 50 steps: the learning rate reaches 100% of its peak and never decays; "
         "train longer, or lower training.warmup"
     )
     longer = next(train(make_config({**settings, "training.steps": 51}), tmp_path / "run", dry_run=True))
@@ -641,7 +652,7 @@ def test_a_signal_between_two_looks_does_not_skip_a_validation(
         at = 0
 
         @property
-        def signal(self) -> int:
+        def number(self) -> int:
             self.looks += 1
             return 15 if self.at and self.looks > self.at + 1 else 0
 
@@ -651,7 +662,7 @@ def test_a_signal_between_two_looks_does_not_skip_a_validation(
     def wishes() -> Iterator[Late]:
         yield wish
 
-    monkeypatch.setattr(session, "stop_wishes", wishes)
+    monkeypatch.setattr(session, "catch_stop_signals", wishes)
     events = []
     for event in train(make_config({"training.steps": 9, "training.validate_every": 4}), tmp_path / "run"):
         events.append(event)
@@ -679,10 +690,10 @@ def test_training_and_resuming_take_denormals_for_zero(
 ) -> None:
     drive(train(make_config({"training.steps": 1}), tmp_path / "run"))
 
-    def go(self: session.Session) -> Iterator[float]:
+    def train_session(self: session.Session) -> Iterator[float]:
         yield (torch.tensor([1e-38]) / 10).item()
 
-    monkeypatch.setattr(session.Session, "go", go)
+    monkeypatch.setattr(session.Session, "train", train_session)
     assert list(train(make_config(), tmp_path / "another")) == [0.0]
     assert list(resume(tmp_path / "run")) == [0.0]
 
@@ -704,4 +715,4 @@ def test_a_run_cannot_be_shortened(finished: tuple[Path, list[Event]]) -> None:
     path, _ = finished
     with pytest.raises(UsageError) as caught:
         next(resume(path, settings={"training.steps": 3}))
-    assert str(caught.value) == f"{path} has made 6 updates already, more than 3.\nGive a larger --steps."
+    assert str(caught.value) == f"{path} is already at step 6, beyond --steps 3.\nGive a larger --steps."

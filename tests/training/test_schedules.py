@@ -55,7 +55,7 @@ def test_a_schedule_that_falls_to_zero_needs_an_end(schedule: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check_schedule(TrainingConfig(schedule=schedule, minutes=5))
     assert caught.value.problem == (
-        f"The schedule '{schedule}' falls to zero at the end, and no end is given in steps or epochs."
+        f"The schedule '{schedule}' decays to zero at the end, and no end is given in steps or epochs."
     )
     assert caught.value.remedy == "Give --steps or --epochs, or choose another: --set training.schedule=constant"
     check_schedule(TrainingConfig(schedule=schedule, epochs=2))
@@ -65,5 +65,7 @@ def test_a_schedule_that_falls_to_zero_needs_an_end(schedule: str) -> None:
 def test_an_unknown_schedule_gets_the_near_name() -> None:
     with pytest.raises(ConfigError) as caught:
         check_schedule(TrainingConfig(schedule="cosin"))
-    assert caught.value.problem == "There is no schedule 'cosin'."
+    assert (
+        caught.value.problem == "training.schedule must be one of inverse-sqrt, cosine, linear, constant, not 'cosin'."
+    )
     assert caught.value.remedy == "Did you mean cosine?"

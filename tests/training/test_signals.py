@@ -1,4 +1,4 @@
-"""Ctrl-C and `kill` as a wish."""
+"""Ctrl-C and `kill` let a run save first."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from regard.training.signals import Wish, stop_wishes
+from regard.training.signals import StopSignal, catch_stop_signals
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def arrived() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_is_a_wish_and_the_second_has_its_usual_effect(number: int, arrived: list[int]) -> None:
-    with stop_wishes() as wish:
-        assert wish.signal == 0
+def test_the_first_signal_is_caught_and_the_second_has_its_usual_effect(number: int, arrived: list[int]) -> None:
+    with catch_stop_signals() as stop:
+        assert stop.number == 0
         os.kill(os.getpid(), number)
-        assert wish.signal == number
+        assert stop.number == number
         assert arrived == []
         os.kill(os.getpid(), number)
         assert arrived == [number]
@@ -36,7 +36,7 @@ def test_the_first_signal_is_a_wish_and_the_second_has_its_usual_effect(number: 
 
 def test_the_handlers_of_before_come_back(arrived: list[int]) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyError), stop_wishes():
+    with pytest.raises(KeyError), catch_stop_signals():
         assert signal.getsignal(signal.SIGTERM) is not before
         raise KeyError
     assert signal.getsignal(signal.SIGTERM) is before
@@ -45,15 +45,15 @@ def test_the_handlers_of_before_come_back(arrived: list[int]) -> None:
 
 
 def test_another_thread_sets_no_handlers() -> None:
-    seen: list[Wish] = []
+    seen: list[StopSignal] = []
     before = signal.getsignal(signal.SIGINT)
 
     def elsewhere() -> None:
-        with stop_wishes() as wish:
+        with catch_stop_signals() as stop:
             assert signal.getsignal(signal.SIGINT) is before
-            seen.append(wish)
+            seen.append(stop)
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert [wish.signal for wish in seen] == [0]
+    assert [stop.number for stop in seen] == [0]

@@ -17,7 +17,7 @@ def own_run(trained: Path, tmp_path: Path) -> Path:
 
 def test_a_finished_run(trained: Path) -> None:
     summary = summarise(RunFolder(trained))
-    assert (summary.state, summary.end, summary.step) == ("finished", "120 steps are done", 120)
+    assert (summary.state, summary.stop_reason, summary.step) == ("finished", "120 steps are done", 120)
     assert summary.seconds > 0
     assert summary.n_parameters == regard.load(trained).n_parameters
     assert [one.name for one in summary.checkpoints][-2:] == ["step-00000120", "average-00000120"]

@@ -20,7 +20,9 @@ from regard.runs import checkpoints
 from regard.tasks.translation.task import Translate
 from regard.training.events import Event, Report, Updated
 from regard.training.run import resume, train
-from regard.training.weight_transfer import fit, grouped, token_weights, weights_of
+from regard.training.weight_match import match_weights, token_weights
+from regard.training.weight_report import grouped
+from regard.training.weight_transfer import ema_or_weights
 
 MakeConfig = Callable[..., RunConfig]
 Drive = Callable[..., list[Event]]
@@ -37,7 +39,10 @@ def weights(run: Path, step: int) -> dict[str, Tensor]:
 
 def facts(events: list[Event]) -> list[tuple[str, str]]:
     """What the report tells of the beginning."""
-    labels = ("begun with", "taken", "new", "dropped", "differs", "trunk", "note")
+    labels = (
+        *("init from", "weights loaded", "newly initialised", "skipped", "settings differ"),
+        *("frozen", "lr scale", "note"),
+    )
     return [fact for fact in events[0].facts if fact[0] in labels]
 
 
@@ -49,34 +54,34 @@ def shapes(**sizes: int) -> dict[str, Tensor]:
 
 
 def test_what_fits_has_the_name_and_the_shape() -> None:
-    found = fit(shapes(a=2, b=2, c=3, head_x=1), shapes(a=2, b=4, d=3, head_x=1))
-    assert found.taken == {"a": "a", "head.x": "head.x"}
+    found = match_weights(shapes(a=2, b=2, c=3, head_x=1), shapes(a=2, b=4, d=3, head_x=1))
+    assert found.loaded == {"a": "a", "head.x": "head.x"}
     assert found.new == ("c",)
     assert found.reshaped == {"b": ((4,), (2,))}
-    assert found.dropped == ("d",)
+    assert found.skipped == ("d",)
 
 
 def test_a_head_for_something_else_is_not_looked_at() -> None:
-    found = fit(shapes(a=2, head_x=1, head_y=3), shapes(a=2, head_x=1, head_y=5), heads=False)
-    assert (found.taken, found.new, found.reshaped) == ({"a": "a"}, ("head.x", "head.y"), {})
-    assert found.dropped == ("head.x", "head.y")
+    found = match_weights(shapes(a=2, head_x=1, head_y=3), shapes(a=2, head_x=1, head_y=5), heads=False)
+    assert (found.loaded, found.new, found.reshaped) == ({"a": "a"}, ("head.x", "head.y"), {})
+    assert found.skipped == ("head.x", "head.y")
 
 
 def test_rows_of_other_tokens_are_not_taken_though_they_fit() -> None:
-    found = fit(shapes(a=2, tokens=5), shapes(a=2, tokens=5), of_tokens={"tokens"})
-    assert (found.taken, found.new, found.dropped) == ({"a": "a"}, ("tokens",), ("tokens",))
-    resized = fit(shapes(tokens=5), shapes(tokens=6), of_tokens={"tokens"})
+    found = match_weights(shapes(a=2, tokens=5), shapes(a=2, tokens=5), of_tokens={"tokens"})
+    assert (found.loaded, found.new, found.skipped) == ({"a": "a"}, ("tokens",), ("tokens",))
+    resized = match_weights(shapes(tokens=5), shapes(tokens=6), of_tokens={"tokens"})
     assert resized.reshaped == {"tokens": ((6,), (5,))}, "both shapes are told where they differ"
 
 
 def test_tied_weights_count_once() -> None:
     shared, other = torch.zeros(3), torch.ones(3)
     tied = {"embedding": shared, "output": shared}
-    assert fit(tied, {"embedding": other, "output": torch.zeros(3)}).taken == {"embedding": "embedding"}
-    assert fit(tied, {"embedding": other, "output": torch.zeros(3)}).dropped == ("output",)
-    theirs = fit({"output": torch.zeros(3)}, tied)
-    assert (theirs.taken, theirs.dropped) == ({"output": "output"}, ())
-    assert fit(tied, {"output": other}).taken == {"embedding": "output"}, "any of its names will do"
+    assert match_weights(tied, {"embedding": other, "output": torch.zeros(3)}).loaded == {"embedding": "embedding"}
+    assert match_weights(tied, {"embedding": other, "output": torch.zeros(3)}).skipped == ("output",)
+    theirs = match_weights({"output": torch.zeros(3)}, tied)
+    assert (theirs.loaded, theirs.skipped) == ({"output": "output"}, ())
+    assert match_weights(tied, {"output": other}).loaded == {"embedding": "output"}, "any of its names will do"
 
 
 def test_names_are_listed_by_where_they_belong() -> None:
@@ -95,10 +100,10 @@ def test_an_encoder_keeps_all_but_its_head() -> None:
         build_model(model_config(ModelTable(preset="bert-tiny", fields={**fields, **head}), origin="test"))
         for head in ({"head": "words"}, {"head": "sequence", "n_outputs": 3})
     )
-    found = fit(classified.state_dict(), masked.state_dict(), heads=False)
-    assert grouped(found.taken) == "embedding.… (5 tensors), encoder.0…encoder.1 (32 tensors)"
+    found = match_weights(classified.state_dict(), masked.state_dict(), heads=False)
+    assert grouped(found.loaded) == "embedding.… (5 tensors), encoder.0…encoder.1 (32 tensors)"
     assert sorted(found.new) == ["head.output.bias", "head.output.weight", "pooler.dense.bias", "pooler.dense.weight"]
-    assert (grouped(found.dropped), found.reshaped) == ("head.… (5 tensors)", {})
+    assert (grouped(found.skipped), found.reshaped) == ("head.… (5 tensors)", {})
     assert token_weights(masked) == {"embedding.tokens.weight", "head.output.weight", "head.output.bias"}
 
 
@@ -130,20 +135,20 @@ def test_all_weights_of_the_same_model_are_taken(first: Path, begin: MakeConfig,
     events = drive(train(config, tmp_path / "run", vocabulary=first / "vocabulary"))
     n = events[0].n_parameters
     assert facts(events) == [
-        ("begun with", f"{first}, step-00000004 (transformer-tiny)"),
+        ("init from", f"{first}, step-00000004 (transformer-tiny)"),
         (
-            "taken",
+            "weights loaded",
             f"{n:,} of {n:,} parameters: source_embedding.tokens.weight, encoder.0.… (16 tensors), "
             "encoder_norm.… (2 tensors), decoder.0…decoder.1 (52 tensors), decoder_norm.… (2 tensors)",
         ),
     ]
     # Nothing was learned at a rate of 0: these are the weights that the first run is used with, its moving average.
-    expected = weights_of(checkpoints.verify(first / "checkpoints" / "step-00000004"))
+    expected = ema_or_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     found = weights(tmp_path / "run", 1)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert not torch.equal(found["output.weight"], weights(first, 4)["output.weight"])
-    assert "## Beginning\n\n- begun with: " in (tmp_path / "run" / "README.md").read_text()
+    assert "## Initialisation\n\n- init from: " in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_what_is_new_dropped_or_of_another_shape_is_told(first: Path, begin: MakeConfig, tmp_path: Path) -> None:
@@ -157,7 +162,14 @@ def test_what_is_new_dropped_or_of_another_shape_is_told(first: Path, begin: Mak
     }
     (report,) = train(begin(settings), tmp_path / "run", vocabulary=first / "vocabulary", dry_run=True)
     told = facts([report])
-    assert [label for label, _ in told] == ["begun with", "taken", "new", "new", "dropped", "differs"]
+    assert [label for label, _ in told] == [
+        "init from",
+        "weights loaded",
+        "newly initialised",
+        "newly initialised",
+        "skipped",
+        "settings differ",
+    ]
     assert told[2][1] == (
         "source_embedding.positions.weight, encoder.1.… (16 tensors), target_embedding.positions.weight"
     )
@@ -176,7 +188,7 @@ def test_positions_of_another_length_are_new(first: Path, begin: MakeConfig, dri
     longer = begin({**positions, "model.max_positions": 310, "training.init": str(tmp_path / "a")})
     (report,) = train(longer, tmp_path / "b", vocabulary=first / "vocabulary", dry_run=True)
     assert facts([report])[2] == (
-        "new",
+        "newly initialised",
         "of another shape: source_embedding.positions.weight (300 × 16 there, 310 × 16 here), "
         "target_embedding.positions.weight (300 × 16 there, 310 × 16 here)",
     )
@@ -192,9 +204,9 @@ def test_another_vocabulary_of_the_same_size_brings_other_tokens(
     (report,) = train(begin(), tmp_path / "run", vocabulary=other, dry_run=True)
     told = facts([report])
     assert told[2:] == [
-        ("new", "source_embedding.tokens.weight"),
-        ("dropped", "source_embedding.tokens.weight"),
-        ("note", f"the vocabulary is another than that of {first}: what is learned of tokens begins anew"),
+        ("newly initialised", "source_embedding.tokens.weight"),
+        ("skipped", "source_embedding.tokens.weight"),
+        ("note", f"the vocabulary differs from that of {first}: the embeddings are newly initialised"),
     ]
 
 
@@ -306,9 +318,9 @@ def test_another_family_is_refused(gpt: Path, corpus: tuple[str, str], tmp_path:
     with pytest.raises(CheckpointError) as caught:
         next(train(config, tmp_path / "run", vocabulary=gpt / "vocabulary"))
     assert caught.value.problem == (
-        f"{gpt} is a gpt-nano, of another family than llama-nano: its weights mean nothing there."
+        f"Cannot load weights of {gpt} (gpt-nano) into llama-nano: the architectures differ."
     )
-    assert caught.value.remedy == "Choose another model with --model, or begin with a run of llama-nano."
+    assert caught.value.remedy == "Choose another model with --model, or initialise from a run of llama-nano."
     assert not (tmp_path / "run").exists()
 
 
@@ -317,15 +329,17 @@ def test_a_model_of_other_sizes_is_refused(gpt: Path, corpus: tuple[str, str], t
     wider = dataclasses.replace(config, model=ModelTable(preset="gpt-nano", fields={"context": 16}))
     with pytest.raises(CheckpointError) as caught:
         next(train(wider, tmp_path / "run", vocabulary=gpt / "vocabulary"))
-    assert caught.value.problem == f"No weight of {gpt} (gpt-nano) fits the new model (gpt-nano)."
-    assert caught.value.remedy == f"Begin with a run of the same model and sizes: leave --model out for those of {gpt}."
+    assert caught.value.problem == f"No weight of {gpt} (gpt-nano) matches the new model (gpt-nano)."
+    assert caught.value.remedy == (
+        f"Initialise from a run of the same model and sizes, or leave --model out to use those of {gpt}."
+    )
 
 
 def test_a_network_of_ones_own_that_has_nothing_in_common(gpt: Path, corpus: tuple[str, str], tmp_path: Path) -> None:
     config = dataclasses.replace(language(corpus, "gpt-nano", init=str(gpt)), model=ModelTable())
     with pytest.raises(CheckpointError) as caught:
         next(train(config, tmp_path / "run", model=nn.Linear(2, 2), vocabulary=gpt / "vocabulary"))
-    assert caught.value.problem == f"No weight of {gpt} (gpt-nano) fits the new model (a network of your own)."
+    assert caught.value.problem == f"No weight of {gpt} (gpt-nano) matches the new model (a custom network)."
 
 
 def test_a_checkpoint_that_is_not_there_is_told_before_the_data_are_read(
@@ -345,7 +359,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_told(gpt: Path, corpus: tuple[s
     config = language(corpus, "gpt-nano", init=f"{copied}@last")
     (report,) = train(config, tmp_path / "run", vocabulary=copied / "vocabulary", dry_run=True)
     told = facts([report])
-    assert told[0] == ("begun with", f"{copied}@last, step-00000002 (gpt-nano)")
+    assert told[0] == ("init from", f"{copied}@last, step-00000002 (gpt-nano)")
     assert told[-1][0] == "note" and told[-1][1].startswith("step-00000004 is passed over. The checkpoint is damaged: ")
 
 
@@ -385,14 +399,14 @@ def test_stopped_and_resumed_to_the_same_bytes(
     assert cards[0].split("\n", 1)[1] == cards[1].split("\n", 1)[1].replace("parts", "whole")
 
 
-def test_a_frozen_trunk_stays_as_it_is_and_the_rest_learns(
+def test_frozen_layers_stay_as_they_are_and_the_rest_learns(
     first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path
 ) -> None:
     config = begin({"training.freeze_init": True, "training.weight_decay": 0.1, "model.n_encoder_layers": 2})
     events = drive(train(config, tmp_path / "run", vocabulary=first / "vocabulary"))
     n_frozen = sum(tensor.numel() for name, tensor in weights(first, 4).items() if name not in TIED)
-    assert facts(events)[-1] == ("trunk", f"frozen: {n_frozen:,} parameters stay as they are")
-    before = weights_of(checkpoints.verify(first / "checkpoints" / "step-00000004"))
+    assert facts(events)[-1] == ("frozen", f"{n_frozen:,} parameters")
+    before = ema_or_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     four, eight = (weights(tmp_path / "run", step) for step in (4, 8))
     for name, tensor in eight.items():
         assert torch.equal(tensor, four[name]) == (name in before), name
@@ -403,7 +417,7 @@ TIED = ("target_embedding.tokens.weight", "output.weight")
 
 
 def test_a_lower_rate_moves_less(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
-    before = weights_of(checkpoints.verify(first / "checkpoints" / "step-00000004"))
+    before = ema_or_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     moved = {}
     for name, decay in (("plain", 1.0), ("decayed", 0.1)):
         config = begin({"training.layer_decay": decay, "training.steps": 1, "training.clip": 0.0})
@@ -434,10 +448,10 @@ def test_stopped_before_its_first_save_a_run_needs_the_other_one(
     with pytest.raises(RunError) as caught:
         next(resume(tmp_path / "run"))
     assert caught.value.problem.startswith(
-        f"{tmp_path}/run was stopped before its first save, and what it began with, {checkpoint}, "
-        + ("is gone. The checkpoint is damaged: " if loss == "gone" else "holds other weights now.")
+        f"{tmp_path}/run has no checkpoint yet, and the one it was initialised from, {checkpoint}, "
+        + ("cannot be loaded. The checkpoint is damaged: " if loss == "gone" else "has changed.")
     )
-    assert caught.value.remedy == "Put that checkpoint back, or train a new run."
+    assert caught.value.remedy == "Restore that checkpoint, or train a new run."
 
 
 def test_stopped_before_its_first_save_a_run_needs_its_own_network(
@@ -450,26 +464,27 @@ def test_stopped_before_its_first_save_a_run_needs_its_own_network(
     with pytest.raises(RunError) as caught:
         next(resume(tmp_path / "b", model=nn.Linear(2, 2)))
     assert caught.value.problem == (
-        f"{tmp_path}/b began with weights that this network does not have: embedding.weight, head.… (2 tensors)."
+        f"{tmp_path}/b was initialised with weights that this network does not have: embedding.weight, "
+        "head.… (2 tensors)."
     )
-    assert caught.value.remedy == "Resume with the network that the run began with."
+    assert caught.value.remedy == "Resume with the same network."
     drive(resume(tmp_path / "b", model=Headed(seed=3)))
 
 
-def test_a_run_that_has_begun_keeps_its_beginning(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
+def test_init_cannot_change_on_resume(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
     drive(train(begin({"training.steps": 1}), tmp_path / "run", vocabulary=first / "vocabulary"))
     with pytest.raises(UsageError) as caught:
         next(resume(tmp_path / "run", settings={"training.init": "runs/other"}))
-    assert caught.value.problem == "A run that has begun keeps its training.init."
+    assert caught.value.problem == "training.init cannot change on resume."
     assert caught.value.remedy == "Train a new run with other settings."
 
 
-def test_a_frozen_trunk_may_be_thawed_later(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
+def test_frozen_layers_may_be_thawed_later(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
     config = begin({"training.freeze_init": True, "training.steps": 2, "model.n_encoder_layers": 2})
     drive(train(config, tmp_path / "run", vocabulary=first / "vocabulary"))
     settings = {"training.freeze_init": False, "training.init_lr_scale": 0.1, "training.steps": 4}
     events = drive(resume(tmp_path / "run", settings=settings))
-    assert facts(events)[-1] == ("trunk", "learning rate × 0.1")
+    assert facts(events)[-1] == ("lr scale", "0.1")
     two, four = (weights(tmp_path / "run", step) for step in (2, 4))
     assert all(not torch.equal(two[name], four[name]) for name in ("encoder.0.feed_forward.up.weight", "output.weight"))
 
@@ -483,6 +498,6 @@ def test_the_other_run_is_found_from_any_folder(
     assert report.config.training.init == f"{first}@best"
 
 
-def test_a_trunk_needs_another_run(make_config: MakeConfig, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nothing was taken from any"):
+def test_frozen_layers_need_another_run(make_config: MakeConfig, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--freeze-init needs --init RUN"):
         next(train(make_config({"training.freeze_init": True}), tmp_path / "run"))

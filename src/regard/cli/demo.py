@@ -79,7 +79,7 @@ def demo(
 def choose_folder(wanted: Path) -> Path:
     """Return the first of DIR, DIR-2, DIR-3 … that is not the folder of a finished run."""
     folder, number = wanted, 1
-    while RunFolder(folder).exists() and summarise(RunFolder(folder)).end:
+    while RunFolder(folder).exists() and summarise(RunFolder(folder)).stop_reason:
         number += 1
         folder = wanted.with_name(f"{wanted.name}-{number}")
     return folder

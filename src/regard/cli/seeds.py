@@ -93,9 +93,9 @@ def finish(config: RunConfig, path: Path, where: RunOptions, *, vocabulary: Path
     summary = summarise(folder) if folder.exists() else None
     if summary is not None and is_complete(summary):
         if not where.json:
-            tell(f"finished before: {summary.end}")
+            tell(f"finished before: {summary.stop_reason}")
         return Finished(
-            reason=summary.end,
+            reason=summary.stop_reason,
             step=summary.step,
             seconds=summary.seconds,
             best=summary.best,
@@ -115,7 +115,7 @@ def is_complete(summary: RunSummary) -> bool:
     """Tell whether nothing is left to do: a run can be stopped between its last update, its validation and the average."""
     validated = any(one.step == summary.step and one.scores for one in summary.checkpoints)
     averaged = bool(summary.average) or not summary.config.training.average
-    return bool(summary.end) and validated and averaged
+    return bool(summary.stop_reason) and validated and averaged
 
 
 def report(folders: Mapping[int, Path], reached: Mapping[int, Finished | None], *, json: bool) -> None:

@@ -61,7 +61,7 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         ("model", f"{config.model.preset or 'a network of its own'}{parameters}"),
         ("training", ", ".join(config.data.train)),
         ("validation", ", ".join(config.data.valid) or "held out of the training files"),
-        *([("begun with", training.init)] if training.init else []),
+        *([("init from", training.init)] if training.init else []),
         ("state", _state(summary)),
         ("reached", f"step {summary.step:,}{of}, epoch {summary.epoch:,}, {duration(summary.seconds)} of training"),
         ("changed", f"{duration(max(0.0, time.time() - summary.changed))} ago"),
@@ -81,8 +81,8 @@ def _state(summary: RunSummary) -> str:
     if summary.holder:
         process, _, host = summary.holder.partition(" ")
         return f"in training by process {process} on {host}" if host else "in training"
-    if summary.end:
-        return f"finished: {summary.end}"
+    if summary.stop_reason:
+        return f"finished: {summary.stop_reason}"
     return f"stopped; go on with: regard resume {shell_word(summary.path)}"
 
 

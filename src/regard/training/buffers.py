@@ -1,4 +1,4 @@
-"""What a network counts of the batches while it learns, beside its weights: the statistics of batch norms and their like."""
+"""Saved buffers: what a network tracks of the batches beside its weights, such as the running statistics of batch norms."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 
-class Statistics:
-    """The buffers that are saved with the weights; a table that is worked out anew, as of positions, is none of them."""
+class SavedBuffers:
+    """The buffers in a model's state dict; one that is not persistent, as a table of positions, is not among them."""
 
     def __init__(self, model: nn.Module) -> None:
         saved = model.state_dict().keys()

@@ -16,17 +16,17 @@ def model_card(
     best: Mapping[str, Any],
     average: Mapping[str, Any],
     n_parameters: int,
-    beginning: Sequence[tuple[str, str]] = (),
+    init_facts: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none.
 
-    beginning: what was taken from another run, if anything.
+    init_facts: what was loaded from another run, if anything.
     """
     meant = f", which `{name}` means" if prefers_average(average, best, config.training.best_by) else ""
     lines = [
         f"# {name}",
         "",
-        f"A model for the task `{config.task}`, trained with regard: {config.model.preset or 'a network of its own'}, "
+        f"A model for the task `{config.task}`, trained with regard: {config.model.preset or 'a custom network'}, "
         f"{n_parameters:,} parameters.",
         "",
         "## Data",
@@ -34,7 +34,7 @@ def model_card(
         *(f"- {label}: {text}" for label, text in facts),
         *(f"- file: `{file}`" for file in (*config.data.train, *config.data.valid)),
         "",
-        *(["## Beginning", "", *(f"- {label}: {text}" for label, text in beginning), ""] if beginning else []),
+        *(["## Initialisation", "", *(f"- {label}: {text}" for label, text in init_facts), ""] if init_facts else []),
         "## Scores on the validation data",
         "",
         *([f"- the average of the last checkpoints{meant}: {_listed(average)}"] if average else []),

@@ -1,4 +1,4 @@
-"""The moving average of the weights (EMA), kept beside the model and put in its place to validate."""
+"""EMA, the exponential moving average of the weights: kept beside the model, swapped in to validate."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from regard.training.buffers import Statistics
+from regard.training.buffers import SavedBuffers
 
 
-class MovingAverage:
+class WeightEMA:
     """average = decay × average + (1 - decay) × weights after each update, a decay that starts low and rises.
 
     A batch norm's mean and variance are averaged like the weights (Cai et al. 2021, "Exponential Moving Average
@@ -20,7 +20,7 @@ class MovingAverage:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.parameters = dict(model.named_parameters())
-        self.statistics = Statistics(model)
+        self.buffers = SavedBuffers(model)
         self.average = {name: tensor.detach().clone() for name, tensor in self._averaged().items()}
 
     def update(self, step: int) -> None:
@@ -35,8 +35,8 @@ class MovingAverage:
             tensor.copy_(tensors[name])
 
     @contextlib.contextmanager
-    def in_place(self) -> Iterator[None]:
-        """Let the model have the averaged weights inside the block."""
+    def swapped_in(self) -> Iterator[None]:
+        """Give the model the averaged weights inside the block."""
         kept = {name: tensor.detach().clone() for name, tensor in self._averaged().items()}
         self._copy(self.average)
         try:
@@ -46,8 +46,8 @@ class MovingAverage:
 
     def _averaged(self) -> dict[str, Tensor]:
         """What there is of the model to be averaged."""
-        statistics = self.statistics.tensors().items()
-        return {**self.parameters, **{name: tensor for name, tensor in statistics if tensor.is_floating_point()}}
+        buffers = self.buffers.tensors().items()
+        return {**self.parameters, **{name: tensor for name, tensor in buffers if tensor.is_floating_point()}}
 
     def _copy(self, tensors: Mapping[str, Tensor]) -> None:
         with torch.no_grad():

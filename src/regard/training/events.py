@@ -1,4 +1,4 @@
-"""What a run tells its caller, in order: a Report, then Updated, Validated, Saved and Noted, at last Finished."""
+"""Training events, which a run yields in order: a Report, then Updated, Validated, Saved and Noted, at last Finished."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Saved:
 
 @dataclass(frozen=True, kw_only=True)
 class Noted:
-    """Something the user should know, such as a damaged checkpoint that was passed over."""
+    """Something the user should know, such as a damaged checkpoint that was skipped."""
 
     text: str
 

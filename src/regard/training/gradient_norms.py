@@ -1,4 +1,4 @@
-"""The norm of the gradient by layer, from input to output: it shows where a deep network's signal vanishes or explodes.
+"""Gradient norms by layer, from input to output: they show where a deep network's gradients vanish or explode.
 
 Of weight matrices and convolutions alone: biases and the scales of norms are numbers of another kind, which would blur it.
 """
@@ -42,14 +42,12 @@ def layer_names(model: nn.Module) -> dict[str, str]:
     divided: set[str] = set()  # too large to be a layer
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList | nn.Sequential):
-            divided.update(_beginnings(path))
+            divided.update(_prefixes(path))
         elif isinstance(module, ImageConvolution):
-            divided.update(_beginnings(path)[:-1])
-    return {
-        name: next(path for path in _beginnings(name) if path not in divided) for name, _ in model.named_parameters()
-    }
+            divided.update(_prefixes(path)[:-1])
+    return {name: next(path for path in _prefixes(name) if path not in divided) for name, _ in model.named_parameters()}
 
 
-def _beginnings(path: str) -> list[str]:
+def _prefixes(path: str) -> list[str]:
     """Of `a.b.c`: a, a.b, a.b.c."""
     return list(accumulate(path.split("."), "{}.{}".format))

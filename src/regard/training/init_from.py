@@ -1,6 +1,7 @@
-"""Beginning with another run (`--init RUN`): which one it is, and what it decides of the new run's settings.
+"""Initialising from another run (`--init RUN`): the parent run, and what it decides of the new run's settings.
 
-Its model where none is named, and its vocabulary where none is given. Which of its weights fit is in `taking.py`.
+Its model where none is named, and its vocabulary where none is given. Which of its weights are loaded is in
+`weight_transfer.py`.
 """
 
 import contextlib
@@ -23,27 +24,27 @@ TWO_SIDED = "translate"  # the one task that may have a vocabulary for each side
 
 
 @dataclass(frozen=True)
-class Forerunner:
-    """The run that a new one begins with."""
+class ParentRun:
+    """The run that a new one is initialised from."""
 
     reference: Reference
     config: RunConfig
     vocabulary: Path
 
     @classmethod
-    def open(cls, init: str) -> "Forerunner":
+    def open(cls, init: str) -> "ParentRun":
         """Find the run that training.init names: `runs/x`, `runs/x@best`, `runs/x@400`."""
         reference = Reference.parse(init)
         folder = RunFolder.open(reference.path)
         return cls(reference, read(folder.config_file), folder.vocabulary)
 
     def select(self) -> tuple[Checkpoint, list[str]]:
-        """Return the checkpoint that is meant, verified, and a note for each that was passed over as damaged."""
+        """Return the checkpoint that is meant, verified, and a note for each that was skipped as damaged."""
         return selection.select(self.reference)
 
     @property
     def tokenizer(self) -> TokenizerConfig:
-        """How its text became tokens. Word vectors are left out: the embedding that grew from them is taken."""
+        """How its text became tokens. Word vectors are left out: the embedding that grew from them is loaded."""
         return dataclasses.replace(self.config.tokenizer, vectors="", freeze_vectors=False)
 
     @property
@@ -52,7 +53,7 @@ class Forerunner:
 
     @property
     def model_name(self) -> str:
-        return self.preset or "a network of its own"
+        return self.preset or "a custom network"
 
     def __str__(self) -> str:
         return str(self.reference)
@@ -65,23 +66,23 @@ def with_model(config: RunConfig) -> RunConfig:
     """
     if config.model.preset or not config.training.init:
         return config
-    before = Forerunner.open(config.training.init)
+    parent = ParentRun.open(config.training.init)
     fitting = [name for name, preset in PRESETS.items() if config.task in preset.tasks]
     if not fitting:
-        return config  # there is no such task, which whoever looks for it will say
-    if not before.preset:
+        return config  # there is no such task, as `find_task` will say
+    if not parent.preset:
         raise UsageError(
-            f"{before} was trained with a network of the caller's own, which no preset describes.",
+            f"{parent} was trained with a custom network, which no preset describes.",
             f"Name the model of the new run with --model: {', '.join(fitting)}.",
         )
-    if before.preset not in fitting:
+    if parent.preset not in fitting:
         raise UsageError(
-            f"{before} is a {before.preset}, which is no model for the task '{config.task}'.",
-            f"Begin with a run of one of: {', '.join(fitting)}.",
+            f"{parent} is a {parent.preset}, which does not support the task '{config.task}'.",
+            f"Initialise from a run of one of: {', '.join(fitting)}.",
         )
-    not_the_users = decided_by_data(find_preset(before.preset))
-    fields = {name: value for name, value in before.config.model.fields.items() if name not in not_the_users}
-    model = ModelTable(preset=before.preset, fields={**fields, **config.model.fields})
+    by_data = decided_by_data(find_preset(parent.preset))
+    fields = {name: value for name, value in parent.config.model.fields.items() if name not in by_data}
+    model = ModelTable(preset=parent.preset, fields={**fields, **config.model.fields})
     return dataclasses.replace(config, model=model)
 
 
@@ -92,25 +93,25 @@ def with_vocabulary(config: RunConfig, vocabulary: Path | None) -> tuple[RunConf
     """
     if vocabulary is not None or not config.training.init:
         return config, vocabulary
-    before = Forerunner.open(config.training.init)
+    parent = ParentRun.open(config.training.init)
     default = default_config(config.task).tokenizer
     for field in dataclasses.fields(TokenizerConfig):
         value = getattr(config.tokenizer, field.name)
-        if value not in (getattr(default, field.name), getattr(before.tokenizer, field.name)):
+        if value not in (getattr(default, field.name), getattr(parent.tokenizer, field.name)):
             raise UsageError(
-                f"training.init takes the vocabulary of {before}, and tokenizer.{field.name} = {value} asks for another.",
+                f"--init uses the vocabulary of {parent}, which conflicts with tokenizer.{field.name} = {value}.",
                 f"Leave tokenizer.{field.name} out, or name a run with such a vocabulary: --vocabulary RUN.",
             )
-    folder = before.vocabulary if tokenizer_files(before.vocabulary) else None
-    return dataclasses.replace(config, tokenizer=before.tokenizer), folder
+    folder = parent.vocabulary if tokenizer_files(parent.vocabulary) else None
+    return dataclasses.replace(config, tokenizer=parent.tokenizer), folder
 
 
-def refuse_other_family(before: Forerunner, model: ModelTable) -> None:
+def refuse_other_architecture(parent: ParentRun, model: ModelTable) -> None:
     """Refuse weights of another architecture: some may have the same names and shapes, but not the same meaning."""
-    if before.preset and model.preset and find_preset(before.preset).config != find_preset(model.preset).config:
+    if parent.preset and model.preset and find_preset(parent.preset).config != find_preset(model.preset).config:
         raise CheckpointError(
-            f"{before} is a {before.preset}, of another family than {model.preset}: its weights mean nothing there.",
-            f"Choose another model with --model, or begin with a run of {model.preset}.",
+            f"Cannot load weights of {parent} ({parent.preset}) into {model.preset}: the architectures differ.",
+            f"Choose another model with --model, or initialise from a run of {model.preset}.",
         )
 
 
@@ -120,7 +121,7 @@ def tokenizer_files(vocabulary: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def tokenizers_alone(vocabulary: Path | None, *, task: str) -> Iterator[Path | None]:
+def lent_tokenizers(vocabulary: Path | None, *, task: str) -> Iterator[Path | None]:
     """Lend a folder that has the tokenizers of a ready vocabulary and nothing else; None where there are none.
 
     What else lies there, the labels of a classifier for instance, belongs to the data of the run that wrote it.
@@ -131,8 +132,8 @@ def tokenizers_alone(vocabulary: Path | None, *, task: str) -> Iterator[Path | N
         return
     if SHARED not in {file.name for file in files} and task != TWO_SIDED:
         raise UsageError(
-            f"{vocabulary} has a vocabulary for each of two sides, and the task '{task}' needs one.",
-            "Take that of a run whose two sides share one (tokenizer.shared = true).",
+            f"{vocabulary} has separate source and target vocabularies, and the task '{task}' needs a single one.",
+            "Use that of a run with a shared vocabulary (tokenizer.shared = true).",
         )
     with tempfile.TemporaryDirectory(prefix="regard-") as folder:
         for file in files:

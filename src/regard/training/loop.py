@@ -1,7 +1,8 @@
-"""The loop: a generator that makes one update and yields what it saw. Saving, validating and showing are the caller's.
+"""The training loop: a generator that makes one update and yields what it saw.
 
-Everything random in update s is drawn from a generator seeded by (seed, s, micro-step), and the order of epoch e by
-(seed, e): a run goes on from its place with nothing else to restore.
+Saving, validating and showing are the caller's; gradient accumulation and gradient clipping are in here. Everything random
+in update s is drawn from a generator seeded by (seed, s, micro-step), and the order of epoch e by (seed, e): a run goes on
+from its cursor with nothing else to restore.
 """
 
 import math
@@ -22,29 +23,30 @@ from regard.errors import TrainingError
 from regard.parts.dropout import seeded
 from regard.runtime import Machine, mix
 from regard.tasks.task import Examples, Indices, Task
-from regard.training.buffers import Statistics
-from regard.training.ema import MovingAverage
+from regard.training.buffers import SavedBuffers
+from regard.training.ema import WeightEMA
 from regard.training.gradient_norms import is_recorded, norms_by_layer
 from regard.training.optimizer import Optimizer
-from regard.training.prefetch import reading_ahead
+from regard.training.prefetch import prefetch
 from regard.training.schedules import learning_rate
+from regard.training.state import Cursor
 
-BAD_UPDATES = 3  # so many updates in a row without a number as their loss end the run
+MAX_SKIPPED = 3  # so many updates in a row with a NaN or infinite loss or gradient end the run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learner:
+class Trainer:
     """What takes part in an update.
 
     total:    the number of the last one, 0 if nobody knows
-    workers:  threads that read batches ahead of their update
+    workers:  threads that prefetch batches
     """
 
     model: nn.Module
     task: Task
     examples: Examples
     optimizer: Optimizer
-    average: MovingAverage | None
+    ema: WeightEMA | None
     config: TrainingConfig
     machine: Machine
     seed: int
@@ -52,24 +54,13 @@ class Learner:
     workers: int = 0
 
     @cached_property
-    def statistics(self) -> Statistics:
-        """What the model counts of each batch."""
-        return Statistics(self.model)
+    def buffers(self) -> SavedBuffers:
+        """What the model tracks of each batch, beside its weights."""
+        return SavedBuffers(self.model)
 
-    def read(self, indices: Indices) -> Any:
+    def collate(self, indices: Indices) -> Any:
         """Put a batch of these examples together."""
         return self.examples.batch(indices, self.machine.device)
-
-
-@dataclass
-class Place:
-    """Where a run stands: updates made, the epoch, batches of it already used, and bad updates so far."""
-
-    step: int = 0
-    epoch: int = 0
-    batches: int = 0
-    skipped: int = 0
-    skipped_in_a_row: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +69,7 @@ class Update:
 
     step: int
     epoch: int
-    loss: float  # per unit of weight: a token's mean for translation
+    loss: float  # per unit of weight: per token for translation
     weight: float  # how many tokens (or examples) it saw
     gradient_norm: float
     learning_rate: float
@@ -89,66 +80,66 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Portion:
-    """What one update learns from: `accumulate` batches of an epoch, at its end perhaps fewer."""
+class BatchGroup:
+    """The batches whose gradients one update accumulates: `accumulate` of an epoch, at its end perhaps fewer."""
 
     epoch: int
     batches: Sequence[Indices]
     ends_epoch: bool
 
 
-def updates(learner: Learner, place: Place) -> Iterator[Update]:
-    """Yield one update after another from `place` on, without end; `place` moves along, to be saved by the caller."""
-    to_learn, to_read = tee(portions(learner, epoch=place.epoch, batches=place.batches))
-    wanted = (indices for portion in to_read for indices in portion.batches)
-    with reading_ahead(learner.read, wanted, workers=learner.workers) as batches:
-        for portion in to_learn:
-            place.step += 1
-            place.batches += len(portion.batches)
-            if portion.ends_epoch:
-                place.epoch, place.batches = place.epoch + 1, 0
-            yield _update(learner, place, portion, islice(batches, len(portion.batches)))
+def updates(trainer: Trainer, cursor: Cursor) -> Iterator[Update]:
+    """Yield one update after another from `cursor` on, without end; `cursor` moves along, to be saved by the caller."""
+    to_learn, to_read = tee(batch_groups(trainer, epoch=cursor.epoch, batches=cursor.batches))
+    wanted = (indices for group in to_read for indices in group.batches)
+    with prefetch(trainer.collate, wanted, workers=trainer.workers) as batches:
+        for group in to_learn:
+            cursor.step += 1
+            cursor.batches += len(group.batches)
+            if group.ends_epoch:
+                cursor.epoch, cursor.batches = cursor.epoch + 1, 0
+            yield _update(trainer, cursor, group, islice(batches, len(group.batches)))
 
 
-def portions(learner: Learner, *, epoch: int, batches: int) -> Iterator[Portion]:
-    """Yield what the updates learn from, without end, from this epoch on, of which so many batches were used already."""
+def batch_groups(trainer: Trainer, *, epoch: int, batches: int) -> Iterator[BatchGroup]:
+    """Yield the batches of each update, without end, from this epoch on, of which so many were used already."""
     while True:
-        order = learner.examples.order(epoch)
+        order = trainer.examples.order(epoch)
         ends = False
         while not ends:
-            used, batches = batches, batches + learner.config.accumulate
+            used, batches = batches, batches + trainer.config.accumulate
             ends = batches >= len(order)
-            yield Portion(epoch, order[used:batches], ends)
+            yield BatchGroup(epoch, order[used:batches], ends)
         epoch, batches = epoch + 1, 0
 
 
-def gradients(learner: Learner, batches: Iterable[Any], *, step: int) -> tuple[float, float]:
-    """Add up the gradients of the batches, as update number `step` has them; return the sums of loss and weight."""
-    learner.optimizer.zero()
+def gradients(trainer: Trainer, batches: Iterable[Any], *, step: int) -> tuple[float, float]:
+    """Accumulate the gradients of the batches of update number `step`; return the sums of loss and weight."""
+    trainer.optimizer.zero_grad()
     total_loss, total_weight = 0.0, 0.0
     for micro, batch in enumerate(batches):
-        number = mix(learner.seed, step, micro)
-        with fork_rng(devices=[]), seeded(number, learner.machine.device), learner.machine.autocast():
-            _seed_torch(number, learner.machine.device)
-            loss, weight = learner.task.loss(learner.model, batch, smoothing=learner.config.label_smoothing)
+        number = mix(trainer.seed, step, micro)
+        with fork_rng(devices=[]), seeded(number, trainer.machine.device), trainer.machine.autocast():
+            _seed_torch(number, trainer.machine.device)
+            loss, weight = trainer.task.loss(trainer.model, batch, smoothing=trainer.config.label_smoothing)
         loss.backward()
         total_loss += float(loss.detach())
         total_weight += weight
     return total_loss, total_weight
 
 
-def seconds_per_step(learner: Learner) -> float:
+def seconds_per_step(trainer: Trainer) -> float:
     """Time the gradients of two updates that are thrown away; the first one warms up."""
-    counted = learner.statistics.copy()
-    order = learner.examples.order(0)
-    middle = order[len(order) // 2 :][: learner.config.accumulate]
-    learner.model.train()
+    buffers = trainer.buffers.copy()
+    order = trainer.examples.order(0)
+    middle = order[len(order) // 2 :][: trainer.config.accumulate]
+    trainer.model.train()
     for _ in range(2):
         began = time.perf_counter()
-        gradients(learner, map(learner.read, middle), step=0)
+        gradients(trainer, map(trainer.collate, middle), step=0)
         seconds = time.perf_counter() - began
-    learner.optimizer.zero()
-    learner.statistics.restore(counted)
+    trainer.optimizer.zero_grad()
+    trainer.buffers.restore(buffers)
     return seconds
 
 
@@ -159,40 +150,40 @@ def _seed_torch(number: int, device: torch.device) -> None:
         torch.cuda.manual_seed(number)
 
 
-def _update(learner: Learner, place: Place, portion: Portion, batches: Iterable[Any]) -> Update:
-    """Make update number `place.step`; one whose loss or gradient is no number changes nothing, and is counted."""
+def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterable[Any]) -> Update:
+    """Make update number `cursor.step`; one with a NaN or infinite loss or gradient changes nothing, and is counted."""
     began = time.perf_counter()
-    counted = learner.statistics.copy()
-    loss, weight = gradients(learner, batches, step=place.step)
-    recorded = is_recorded(place.step, every=learner.config.record_gradients)
-    layer_norms = norms_by_layer(learner.model, weight=weight) if recorded else {}
-    norm = _clip(learner.optimizer.gradients(), weight, learner.config.clip)
-    rate = learning_rate(place.step, learner.config, total=learner.total)
+    buffers = trainer.buffers.copy()
+    loss, weight = gradients(trainer, batches, step=cursor.step)
+    recorded = is_recorded(cursor.step, every=trainer.config.record_gradients)
+    layer_norms = norms_by_layer(trainer.model, weight=weight) if recorded else {}
+    norm = _clip(trainer.optimizer.gradients(), weight, trainer.config.clip)
+    rate = learning_rate(cursor.step, trainer.config, total=trainer.total)
     good = math.isfinite(loss) and math.isfinite(norm)
     if good:
-        learner.optimizer.update(rate)
-        if learner.average is not None:
-            learner.average.update(place.step)
-        place.skipped_in_a_row = 0
+        trainer.optimizer.update(rate)
+        if trainer.ema is not None:
+            trainer.ema.update(cursor.step)
+        cursor.skipped_in_a_row = 0
     else:
-        learner.statistics.restore(counted)
-        _skip(learner, place, portion)
+        trainer.buffers.restore(buffers)
+        _skip(trainer, cursor, group)
     return Update(
-        step=place.step,
-        epoch=portion.epoch,
+        step=cursor.step,
+        epoch=group.epoch,
         loss=loss / weight,
         weight=weight,
         gradient_norm=norm,
         learning_rate=rate,
         skipped=not good,
         seconds=time.perf_counter() - began,
-        epoch_ended=portion.ends_epoch,
+        epoch_ended=group.ends_epoch,
         layer_norms=layer_norms,
     )
 
 
 def _clip(gradients: list[Tensor], weight: float, clip: float) -> float:
-    """Turn gradients of a sum into those of the mean, no longer than `clip`; return the mean's norm before clipping."""
+    """Turn gradients of a sum into those of the mean, clipped to the norm `clip`; return the mean's norm before clipping."""
     norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))) / weight
     shrink = clip / norm if clip and norm > clip else 1.0
     if math.isfinite(norm):
@@ -200,13 +191,14 @@ def _clip(gradients: list[Tensor], weight: float, clip: float) -> float:
     return norm
 
 
-def _skip(learner: Learner, place: Place, portion: Portion) -> None:
-    place.skipped += 1
-    place.skipped_in_a_row += 1
-    if place.skipped_in_a_row >= BAD_UPDATES:
-        lines = learner.examples.places(np.concatenate(portion.batches))
+def _skip(trainer: Trainer, cursor: Cursor, group: BatchGroup) -> None:
+    cursor.skipped += 1
+    cursor.skipped_in_a_row += 1
+    if cursor.skipped_in_a_row >= MAX_SKIPPED:
+        lines = trainer.examples.places(np.concatenate(group.batches))
         shown = ", ".join(lines[:8]) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
         raise TrainingError(
-            f"The loss was no number in {BAD_UPDATES} updates in a row, the last at step {place.step} (lines: {shown}).",
-            "Lower training.learning_rate, or look at those lines; the last good checkpoint is kept.",
+            f"Loss or gradient was NaN or infinite for {MAX_SKIPPED} consecutive steps, the last at step {cursor.step} "
+            f"(lines: {shown}).",
+            "Lower training.learning_rate, or check those lines; the last good checkpoint is kept.",
         )

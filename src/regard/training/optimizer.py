@@ -1,4 +1,4 @@
-"""AdamW over a model's parameters, and its state as named tensors, for checkpoints free of pickle."""
+"""The optimizer: AdamW over a model's parameters, its state as named tensors for checkpoints free of pickle."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,16 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")  # torch's names for the averages of the gr
 class Optimizer:
     """AdamW (Loshchilov & Hutter 2019); weight decay touches matrices only, not biases and norms.
 
-    factors: on the learning rate of parameters by name; any other has 1.
+    lr_factors: on the learning rate of parameters by name; any other has 1.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, *, factors: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, config: TrainingConfig, *, lr_factors: Mapping[str, float] | None = None
+    ) -> None:
         self.named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
         for name, parameter in self.named.items():
-            groups.setdefault(((factors or {}).get(name, 1.0), parameter.dim() >= 2), []).append(parameter)
+            groups.setdefault(((lr_factors or {}).get(name, 1.0), parameter.dim() >= 2), []).append(parameter)
         self.adam = torch.optim.AdamW(
             [
                 {"params": parameters, "factor": factor, "weight_decay": config.weight_decay if decayed else 0.0}
@@ -33,7 +35,7 @@ class Optimizer:
             fused=True,
         )
 
-    def zero(self) -> None:
+    def zero_grad(self) -> None:
         """Forget the gradients."""
         self.adam.zero_grad(set_to_none=True)
 

@@ -1,4 +1,4 @@
-"""The assembler: from a config to a run folder with a trained model in it, as a stream of events.
+"""Train and resume: from a config to a run folder with a trained model in it, as a stream of events.
 
 Puts together what the other rooms offer: data and loss from the task, a network from the presets, a folder for the run.
 What then happens is in `session.py`. Prints nothing.
@@ -27,10 +27,10 @@ from regard.tasks.labelling.labels import refuse_smoothed_numbers
 from regard.tasks.task import Progress
 from regard.training import init_from, weight_transfer
 from regard.training.events import Event, Noted
-from regard.training.fine_tuning import check_trunk
+from regard.training.fine_tuning import check_fine_tuning
 from regard.training.schedules import check_schedule
 from regard.training.session import Session
-from regard.training.weight_transfer import Beginning
+from regard.training.weight_transfer import WarmStart
 
 IMAGES = ("image", "caption")  # tasks whose folders and files have hashes of their own kind, known when they are read
 
@@ -46,12 +46,12 @@ def train(
 ) -> Iterator[Event]:
     """Train a new run in the folder `path`; with `dry_run` only report what it would be.
 
-    `model` is a network of the caller's own instead of the config's; `vocabulary` a folder with a ready one, of which
-    the tokenizers are taken: labels are those of the new data.
+    `model` is a custom network instead of the config's; `vocabulary` a folder with a ready one, of which the tokenizers are
+    used: labels are those of the new data.
     """
     check(config)
     config = with_absolute_paths(config)
-    before = init_from.Forerunner.open(config.training.init) if config.training.init else None
+    parent = init_from.ParentRun.open(config.training.init) if config.training.init else None
     with runtime.denormals_as_zero():
         machine = runtime.prepare(config.runtime)
         config = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, threads=machine.threads))
@@ -59,22 +59,22 @@ def train(
         task = find_task(config.task)
         if model is None:
             check_model(config.model, task=config.task, origin="model")
-        if before is not None:
-            init_from.refuse_other_family(before, config.model)
-            chosen = before.select()  # before the data are read, so that a damaged one is known at once
-        with init_from.tokenizers_alone(vocabulary, task=config.task) as ready:
+        if parent is not None:
+            init_from.refuse_other_architecture(parent, config.model)
+            chosen = parent.select()  # before the data are read, so that a damaged one is known at once
+        with init_from.lent_tokenizers(vocabulary, task=config.task) as ready:
             prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
             sizes = model_config(config.model, origin="model", **prepared.task.sizes())
             config = dataclasses.replace(config, model=resolved(config.model, sizes))
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)
-        beginning = (
-            weight_transfer.begin(model, before, chosen, task=prepared.task, table=config.model)
-            if before is not None
+        warm_start = (
+            weight_transfer.warm_start(model, parent, chosen, task=prepared.task, table=config.model)
+            if parent is not None
             else None
         )
-        session = Session(run, config, prepared, model.to(machine.device), machine, beginning=beginning)
+        session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
         if dry_run:
             yield session.report()
             return
@@ -82,11 +82,11 @@ def train(
         with locked(RunFolder.create(path)):
             with disk_errors(run.path, needed=0):
                 prepared.task.save(run.vocabulary)
-            begun = {} if beginning is None else {"init": beginning.as_json()}
-            run.write_task({"task": config.task, "files": dict(prepared.hashes), **begun})
+            init = {} if warm_start is None else {"init": warm_start.as_json()}
+            run.write_task({"task": config.task, "files": dict(prepared.hashes), **init})
             # The config comes last: with it the folder is a run.
             write_atomically(run.config_file, to_toml(config).encode())
-            yield from session.go()
+            yield from session.train()
 
 
 def resume(
@@ -96,77 +96,77 @@ def resume(
     settings: Mapping[str, Any] | None = None,
     progress: Progress = lambda what, done: None,
 ) -> Iterator[Event]:
-    """Go on with a run from its last whole checkpoint, to the same bytes as if it had never stopped.
+    """Resume a run from its last intact checkpoint, to the same bytes as if it had never stopped.
 
-    `settings` are changed for good, such as {"training.steps": 8000}; what data and model are cannot be.
+    `settings` are changed for good, such as {"training.steps": 8000}; those of data and model cannot be.
     """
     run = RunFolder.open(path)
     config = read(run.config_file)
     changed = override(config, settings or {}, origin="regard resume")
-    # What is hidden, and what a class weighs, is what the loss of a validation means: the best one must stay comparable.
+    # Corruption and class weights change what a validation loss means: the best one must stay comparable.
     for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
         if getattr(changed, table) != getattr(config, table):
-            raise UsageError(f"A run that has begun keeps its {table}.", "Train a new run with other settings.")
+            raise UsageError(f"[{table}] cannot change on resume.", "Train a new run with other settings.")
     for key in ("init", "class_weights", "best_by"):
         if getattr(changed.training, key) != getattr(config.training, key):
-            raise UsageError(f"A run that has begun keeps its training.{key}.", "Train a new run with other settings.")
+            raise UsageError(f"training.{key} cannot change on resume.", "Train a new run with other settings.")
     config = changed
     check(config)
     steps, done = config.training.steps, max(names.find(run), default=0)
     if settings and 0 < steps < done:
-        raise UsageError(f"{run} has made {done:,} updates already, more than {steps:,}.", "Give a larger --steps.")
+        raise UsageError(f"{run} is already at step {done:,}, beyond --steps {steps:,}.", "Give a larger --steps.")
     with locked(run), runtime.denormals_as_zero():
         checkpoints.clean(run)
-        begun_with = run.read_task().get("files", {})
-        if config.task not in IMAGES:  # told at once, and also where a change keeps the data from being prepared
-            refuse_changed_data(run, begun_with, {file: content_hash(file) for file in begun_with})
+        recorded = run.read_task().get("files", {})
+        if config.task not in IMAGES:  # found at once, and also where a change keeps the data from being prepared
+            refuse_changed_data(run, recorded, {file: content_hash(file) for file in recorded})
         # A number of threads is part of the last bits of every sum: the run keeps its own.
         machine = runtime.prepare(config.runtime)
         prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
-        refuse_changed_data(run, begun_with, prepared.hashes)
+        refuse_changed_data(run, recorded, prepared.hashes)
         if model is None:
             model = rebuild_model(config, origin=str(run.config_file))
         prepared.task.initialise(model)
-        beginning = Beginning.of_run(run)
-        if beginning is not None and not names.find(run):
-            beginning.repeat(model, run)
-        session = Session(run, config, prepared, model.to(machine.device), machine, beginning=beginning)
+        warm_start = WarmStart.of_run(run)
+        if warm_start is not None and not names.find(run):
+            warm_start.reload(model, run)
+        session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
         if names.find(run):
             checkpoint, notes = selection.newest_good(run)
             for note in notes:
                 yield Noted(text=note)
             session.restore(checkpoint)
         else:
-            metrics.cut(run, step=0, validated=False)  # killed before its first save, the run begins anew
+            metrics.cut(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
-        yield from session.go()
+        yield from session.train()
 
 
 def check(config: RunConfig) -> None:
     """Refuse what cannot be trained, before anything is read."""
     training = config.training
     check_schedule(training)
-    check_trunk(training)
+    check_fine_tuning(training)
     check_class_weights(config)
     refuse_smoothed_numbers(config)
     check_best_by(config)
     if not (training.steps or training.epochs or training.minutes):
-        raise ConfigError("The run has no end.", "Give --steps, --epochs or --minutes.")
+        raise ConfigError("The run has no limit: it would never end.", "Give --steps, --epochs or --minutes.")
 
 
 def check_best_by(config: RunConfig) -> None:
-    """Refuse to choose the best checkpoint by a score that no validation will have."""
+    """Refuse to choose the best checkpoint by a metric that no validation will have."""
     best_by, known = config.training.best_by, find_task(config.task).judged_by
     if best_by not in known:
         raise ConfigError(
-            f"training.best_by cannot be '{best_by}': the task {config.task} has no such score.",
+            f"training.best_by must be a metric of the task {config.task}, not '{best_by}'.",
             did_you_mean(best_by, known),
         )
     if find_metric(best_by).decoded and not config.training.validate_samples:
         raise ConfigError(
-            f"training.best_by is {best_by}, which needs decoded sentences, and training.validate_samples is 0.",
-            "Let a validation decode some, or all: --set training.validate_samples=-1",
+            f"training.best_by = {best_by} needs decoded samples, and training.validate_samples is 0.",
+            "Decode some at each validation, or all: --set training.validate_samples=-1",
         )
 
 
@@ -190,10 +190,10 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
 
 
 def refuse_changed_data(run: RunFolder, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """A run goes on with the very data it began with, or not at all: the hashes of its files and folders are the same."""
+    """Refuse to resume on other data than before: the hashes of all files and folders must be the same."""
     for file, content in before.items():
         if now.get(file) != content:
             raise DataError(
-                f"{file} has changed since {run} began: its content is no longer what the run was trained on.",
-                f"Put the old {'files' if Path(file).is_dir() else 'file'} back, or train a new run.",
+                f"{file} has changed since {run} was started: a run resumes on the data it was trained on.",
+                f"Restore the old {'files' if Path(file).is_dir() else 'file'}, or train a new run.",
             )

@@ -1,4 +1,4 @@
-"""Learning rates as pure functions of the step: nothing to save, nothing to restore."""
+"""Learning-rate schedules as pure functions of the step: warm-up, then decay; nothing to save, nothing to restore."""
 
 import math
 from collections.abc import Callable
@@ -54,9 +54,12 @@ def learning_rate(step: int, config: TrainingConfig, *, total: int) -> float:
 def check_schedule(config: TrainingConfig) -> None:
     """Refuse a schedule that does not exist, or that needs an end where none is given."""
     if config.schedule not in SCHEDULES:
-        raise ConfigError(f"There is no schedule '{config.schedule}'.", did_you_mean(config.schedule, SCHEDULES))
+        raise ConfigError(
+            f"training.schedule must be one of {', '.join(SCHEDULES)}, not '{config.schedule}'.",
+            did_you_mean(config.schedule, SCHEDULES),
+        )
     if config.schedule in _DECAYING and not (config.steps or config.epochs):
         raise ConfigError(
-            f"The schedule '{config.schedule}' falls to zero at the end, and no end is given in steps or epochs.",
+            f"The schedule '{config.schedule}' decays to zero at the end, and no end is given in steps or epochs.",
             "Give --steps or --epochs, or choose another: --set training.schedule=constant",
         )

@@ -1,4 +1,4 @@
-"""One process's part in a run: it trains to the end or to a signal, and decides when to validate, save and stop."""
+"""A training session, one process's part in a run: when to validate, save a checkpoint and stop."""
 
 import dataclasses
 import math
@@ -22,14 +22,14 @@ from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, Validation
 from regard.training import fine_tuning
 from regard.training.card import model_card
-from regard.training.ema import MovingAverage
+from regard.training.ema import WeightEMA
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
-from regard.training.loop import Learner, Update, seconds_per_step, updates
+from regard.training.loop import Trainer, Update, seconds_per_step, updates
 from regard.training.optimizer import Optimizer
-from regard.training.signals import Wish, stop_wishes
-from regard.training.state import Standing, order_settings
-from regard.training.stopping import reason_to_end
-from regard.training.weight_transfer import Beginning
+from regard.training.signals import StopSignal, catch_stop_signals
+from regard.training.state import TrainingState, order_settings
+from regard.training.stopping import stop_reason
+from regard.training.weight_transfer import WarmStart
 
 SIGNAL = "stopped by a signal"
 
@@ -45,23 +45,23 @@ class Session:
         model: nn.Module,
         machine: runtime.Machine,
         *,
-        beginning: Beginning | None = None,
+        warm_start: WarmStart | None = None,
     ) -> None:
         self.run = run
         self.config = config
         self.prepared = prepared
-        taken, told = ((), ()) if beginning is None else (beginning.taken, beginning.facts)
-        factors = fine_tuning.treat_apart(model, taken, config.training)
-        self.beginning = (*told, *fine_tuning.facts(model, factors, config.training))  # what there is to tell of it
+        loaded, facts = ((), ()) if warm_start is None else (warm_start.loaded, warm_start.facts)
+        lr_factors = fine_tuning.prepare_fine_tuning(model, loaded, config.training)
+        self.init_facts = (*facts, *fine_tuning.facts(model, lr_factors, config.training))
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
-        self.standing = Standing(order=order_settings(config), best_by=config.training.best_by)
+        self.state = TrainingState(order=order_settings(config), best_by=config.training.best_by)
         self.steps_per_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
-        self.learner = Learner(
+        self.trainer = Trainer(
             model=model,
             task=prepared.task,
             examples=prepared.train,
-            optimizer=Optimizer(model, config.training, factors=factors),
-            average=MovingAverage(model, config.training.ema) if config.training.ema else None,
+            optimizer=Optimizer(model, config.training, lr_factors=lr_factors),
+            ema=WeightEMA(model, config.training.ema) if config.training.ema else None,
             config=config.training,
             machine=machine,
             seed=config.seed,
@@ -70,80 +70,80 @@ class Session:
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Take up where a checkpoint was written."""
-        standing = Standing.from_json(checkpoints.load_state(checkpoint))
-        standing.refuse_another_order(self.standing.order, self.run)
+        """Resume where a checkpoint was written."""
+        state = TrainingState.from_json(checkpoints.load_state(checkpoint))
+        state.refuse_another_order(self.state.order, self.run)
         try:
-            self.learner.model.load_state_dict(checkpoints.load_weights(checkpoint))
+            self.trainer.model.load_state_dict(checkpoints.load_weights(checkpoint))
         except RuntimeError as error:
             raise CheckpointError(
-                f"{checkpoint.path} does not fit the model of {self.run.config_file}: {error}.",
-                "Put back the config that the run began with.",
+                f"{checkpoint.path} does not match the model of {self.run.config_file}: {error}.",
+                "Restore the config that the run was started with.",
             ) from None
-        self.learner.optimizer.restore(checkpoints.load_optimizer(checkpoint))
-        if self.learner.average is not None:
-            self.learner.average.restore(checkpoints.load_weights(checkpoint, which="ema"))
-        self.standing = dataclasses.replace(standing, order=self.standing.order)
+        self.trainer.optimizer.restore(checkpoints.load_optimizer(checkpoint))
+        if self.trainer.ema is not None:
+            self.trainer.ema.restore(checkpoints.load_weights(checkpoint, which="ema"))
+        self.state = dataclasses.replace(state, order=self.state.order)
         selection.drop_after(self.run, step=checkpoint.step)
-        metrics.cut(self.run, step=checkpoint.step, validated=standing.validation is not None)
+        metrics.cut(self.run, step=checkpoint.step, validated=state.validation is not None)
 
     def report(self) -> Report:
         """Say what is known before the next step, the time of a step measured."""
-        model = self.learner.model
+        model = self.trainer.model
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
-        copies = 4 if self.learner.average is not None else 3  # weights, two moments, the moving average
+        copies = 4 if self.trainer.ema is not None else 3  # weights, two moments, the moving average
         return Report(
             run=self.run.path,
             config=self.config,
-            machine=self.learner.machine,
-            facts=(*self.prepared.facts, *self.beginning, *self._warnings()),
+            machine=self.trainer.machine,
+            facts=(*self.prepared.facts, *self.init_facts, *self._warnings()),
             n_parameters=n_parameters,
-            total_steps=self.learner.total,
-            seconds_per_step=seconds_per_step(self.learner),
+            total_steps=self.trainer.total,
+            seconds_per_step=seconds_per_step(self.trainer),
             checkpoint_bytes=copies * count_bytes(model.state_dict()),
-            step=self.standing.place.step,
-            seconds=self.standing.seconds,
+            step=self.state.cursor.step,
+            seconds=self.state.seconds,
         )
 
-    def go(self) -> Iterator[Event]:
+    def train(self) -> Iterator[Event]:
         """Train to the end, or to a signal."""
         yield self.report()
-        with Metrics(self.run) as log, stop_wishes() as wish:
-            reason = self._reason_to_stop(wish.signal)
+        with Metrics(self.run) as log, catch_stop_signals() as stop:
+            reason = self._stop_reason(stop.number)
             if self._validation_is_missing(reason) and reason != SIGNAL:
                 yield from self._validate(log)
                 yield self._save(log)
-                reason = self._reason_to_stop(wish.signal)
+                reason = self._stop_reason(stop.number)
             if not reason:
-                reason = yield from self._train(log, wish)
+                reason = yield from self._train_until_stopped(log, stop)
             if reason != SIGNAL:
                 yield from self._average(log)
         self._write_card()
-        standing = self.standing
+        state = self.state
         yield Finished(
             reason=reason,
-            step=standing.place.step,
-            seconds=standing.seconds,
-            best=standing.best,
+            step=state.cursor.step,
+            seconds=state.seconds,
+            best=state.best,
             average=self.average,
-            signal=wish.signal if reason == SIGNAL else 0,
+            signal=stop.number if reason == SIGNAL else 0,
         )
 
-    def _train(self, log: Metrics, wish: Wish) -> Generator[Event, None, str]:
+    def _train_until_stopped(self, log: Metrics, stop: StopSignal) -> Generator[Event, None, str]:
         """Make updates, with validations and saves between them, until there is a reason to stop; return it."""
         saved = time.monotonic()
-        self.learner.model.train()
-        for update in updates(self.learner, self.standing.place):
-            self.standing.validation = None
-            self.standing.seconds += update.seconds
+        self.trainer.model.train()
+        for update in updates(self.trainer, self.state.cursor):
+            self.state.validation = None
+            self.state.seconds += update.seconds
             for record in _records(update):
                 log.append(record)
-            yield Updated(update=update, total_steps=self.learner.total)
-            reason = self._reason_to_stop(wish.signal)
+            yield Updated(update=update, total_steps=self.trainer.total)
+            reason = self._stop_reason(stop.number)
             validate = reason != SIGNAL and (self._validation_is_due() or bool(reason))
             if validate:
                 yield from self._validate(log)
-                reason = reason or self._reason_to_stop(wish.signal)  # it may end the patience
+                reason = reason or self._stop_reason(stop.number)  # it may end the patience
             if validate or reason or self._save_is_due(time.monotonic() - saved):
                 yield self._save(log)
                 saved = time.monotonic()
@@ -159,55 +159,55 @@ class Session:
         return min((end for end in ends if end), default=0)
 
     def _validation_is_due(self) -> bool:
-        step = self.standing.place.step
+        step = self.state.cursor.step
         every = self.config.training.validate_every or max(200, self.steps_per_epoch)
         return step > 0 and step % every == 0
 
     def _validation_is_missing(self, reason: str) -> bool:
         """A signal can come between an update and its validation, which the next process then makes up for."""
-        step = self.standing.place.step
-        return step > 0 and step not in self.standing.validated and (self._validation_is_due() or bool(reason))
+        step = self.state.cursor.step
+        return step > 0 and step not in self.state.validated and (self._validation_is_due() or bool(reason))
 
     def _save_is_due(self, seconds: float) -> bool:
         training = self.config.training
-        by_steps = training.save_every_steps and self.standing.place.step % training.save_every_steps == 0
+        by_steps = training.save_every_steps and self.state.cursor.step % training.save_every_steps == 0
         by_time = training.save_every_minutes and seconds >= 60 * training.save_every_minutes
         return bool(by_steps or by_time)
 
-    def _reason_to_stop(self, signal: int) -> str:
+    def _stop_reason(self, signal: int) -> str:
         """Say why to stop now, if at all. A signal may come at any instant: who decides by it asks once and keeps it."""
         if signal:
             return SIGNAL
-        standing = self.standing
-        return reason_to_end(
+        state = self.state
+        return stop_reason(
             self.config.training,
-            step=standing.place.step,
-            epoch=standing.place.epoch,
-            seconds=standing.seconds,
-            worse=standing.worse,
+            step=state.cursor.step,
+            epoch=state.cursor.epoch,
+            seconds=state.seconds,
+            not_improved=state.not_improved,
         )
 
     def _validate(self, log: Metrics) -> Iterator[Event]:
-        standing, began = self.standing, time.monotonic()
-        with self.learner.average.in_place() if self.learner.average is not None else nullcontext():
+        state, began = self.state, time.monotonic()
+        with self.trainer.ema.swapped_in() if self.trainer.ema is not None else nullcontext():
             validation = self._score()
-        record = _scores(standing.place.step, validation)
+        record = _scores(state.cursor.step, validation)
         best = self._is_best(record)
-        standing.validation = record
-        standing.validated.append(standing.place.step)
-        standing.worse = 0 if best else standing.worse + 1
+        state.validation = record
+        state.validated.append(state.cursor.step)
+        state.not_improved = 0 if best else state.not_improved + 1
         if best:
-            standing.best = record
-        standing.seconds += time.monotonic() - began
-        log.append({"kind": "valid", "epoch": standing.place.epoch, **record})
-        yield Validated(step=standing.place.step, validation=validation, best=best)
+            state.best = record
+        state.seconds += time.monotonic() - began
+        log.append({"kind": "valid", "epoch": state.cursor.epoch, **record})
+        yield Validated(step=state.cursor.step, validation=validation, best=best)
 
     def _is_best(self, record: Mapping[str, Any]) -> bool:
-        best_by = self.standing.best_by
-        return worth(record, best_by) > worth(self.standing.best, best_by)
+        best_by = self.state.best_by
+        return worth(record, best_by) > worth(self.state.best, best_by)
 
     def _score(self) -> Validation:
-        model = self.learner.model
+        model = self.trainer.model
         model.eval()
         decoded = self.config.training.validate_samples
         validation = self.prepared.task.validate(model, self.prepared.valid, self.config.decoding, n_decoded=decoded)
@@ -217,24 +217,24 @@ class Session:
     def _save(self, log: Metrics) -> Saved:
         """Write a checkpoint, and drop old ones once it is on the disk."""
         log.sync()
-        standing, training = self.standing, self.config.training
+        state, training = self.state, self.config.training
         checkpoint = checkpoints.write(
             self.run,
-            step=standing.place.step,
-            model=self.learner.model.state_dict(),
-            optimizer=self.learner.optimizer.state(),
-            ema=None if self.learner.average is None else self.learner.average.average,
-            state=standing.as_json(),
+            step=state.cursor.step,
+            model=self.trainer.model.state_dict(),
+            optimizer=self.trainer.optimizer.state(),
+            ema=None if self.trainer.ema is None else self.trainer.ema.average,
+            state=state.as_json(),
             facts={**runtime.facts(), "data": dict(self.prepared.hashes)},
         )
         selection.prune(
-            self.run, keep=training.keep, protect=standing.validated[-training.average :] if training.average else ()
+            self.run, keep=training.keep, protect=state.validated[-training.average :] if training.average else ()
         )
         return Saved(step=checkpoint.step, path=checkpoint.path)
 
     def _average(self, log: Metrics) -> Iterator[Event]:
         """At the end of a run, average the weights of its last validations and score the result."""
-        wanted = self.standing.validated[-self.config.training.average :] if self.config.training.average else []
+        wanted = self.state.validated[-self.config.training.average :] if self.config.training.average else []
         steps = [step for step in wanted if step in names.find(self.run)]
         self.average = self._scored_average()
         if self.average or len(steps) < 2:
@@ -242,50 +242,48 @@ class Session:
         validations: list[Validation] = []
 
         def score(weights: Mapping[str, Tensor]) -> Mapping[str, Any]:
-            self.learner.model.load_state_dict(weights)
+            self.trainer.model.load_state_dict(weights)
             validations.append(self._score())
-            return _scores(self.standing.place.step, validations[0])
+            return _scores(self.state.cursor.step, validations[0])
 
         averaging.average(self.run, steps=steps, score=score)
-        self.average = _scores(self.standing.place.step, validations[0])
+        self.average = _scores(self.state.cursor.step, validations[0])
         log.append({"kind": "average", "steps": steps, **self.average})
         best = self._is_best(self.average)
-        yield Validated(step=self.standing.place.step, validation=validations[0], best=best, averaged=tuple(steps))
+        yield Validated(step=self.state.cursor.step, validation=validations[0], best=best, averaged=tuple(steps))
 
     def _scored_average(self) -> dict[str, Any]:
         """The scores of this step's average, if an earlier process lived until they were written down."""
         for record in metrics.read(self.run):
-            if record["kind"] == "average" and record["step"] == self.standing.place.step:
+            if record["kind"] == "average" and record["step"] == self.state.cursor.step:
                 return {key: value for key, value in record.items() if key not in ("kind", "steps")}
         return {}
 
     def _write_card(self) -> None:
-        n_parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
+        n_parameters = sum(parameter.numel() for parameter in self.trainer.model.parameters())
         card = model_card(
             self.run.path.name,
             self.config,
             facts=self.prepared.facts,
-            best=self.standing.best,
+            best=self.state.best,
             average=self.average,
             n_parameters=n_parameters,
-            beginning=self.beginning,
+            init_facts=self.init_facts,
         )
         write_atomically(self.run.card_file, card.encode())
 
     def _warnings(self) -> list[tuple[str, str]]:
         """What a user should know of the settings before the first step."""
-        total, warmup = self.learner.total, self.config.training.warmup
+        total, warmup = self.trainer.total, self.config.training.warmup
         if not total or warmup < total:
             return []
-        reached = f"the rate reaches {total / warmup:.0%} of its peak, and never falls"
+        reached = f"the learning rate reaches {total / warmup:.0%} of its peak and never decays"
         remedy = "train longer, or lower training.warmup"
-        return [
-            ("note", f"the warm-up of {warmup:,} updates is no shorter than the run of {total:,}: {reached}; {remedy}")
-        ]
+        return [("note", f"training.warmup ({warmup:,}) is not below the run's {total:,} steps: {reached}; {remedy}")]
 
 
 def _scores(step: int, validation: Validation) -> dict[str, Any]:
-    """What is written down of a validation; a score that is no number, as an infinite perplexity, says nothing."""
+    """What is recorded of a validation; a NaN or infinite score, as a perplexity may be, is left out."""
     scores = {name: value for name, value in validation.scores.items() if math.isfinite(value)}
     return {"step": step, "loss": validation.loss, **scores}
 

@@ -1,4 +1,7 @@
-"""Where a run stands and how it has done: what a checkpoint keeps beside tensors."""
+"""Training state: the cursor in the data, the time, and what validations have found; a checkpoint's state.json.
+
+Loads no tensor library, so that a list of runs is quick.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,37 +11,51 @@ from typing import Any
 from regard.config import RunConfig
 from regard.errors import ConfigError
 from regard.runs.folder import RunFolder
-from regard.training.loop import Place
+
+_KEYS = {"cursor": "place", "not_improved": "worse"}  # the fields that state.json calls otherwise
+_FIELDS = {key: name for name, key in _KEYS.items()}
 
 
 @dataclass
-class Standing:
-    """The place, the time, and what validations have found."""
+class Cursor:
+    """Where a run is in its data: updates made, the epoch, batches of it already used, and updates skipped so far."""
 
-    place: Place = field(default_factory=Place)
+    step: int = 0
+    epoch: int = 0
+    batches: int = 0
+    skipped: int = 0
+    skipped_in_a_row: int = 0
+
+
+@dataclass
+class TrainingState:
+    """What a checkpoint keeps beside tensors."""
+
+    cursor: Cursor = field(default_factory=Cursor)
     seconds: float = 0.0
     order: dict[str, int] = field(default_factory=dict)  # the settings on which the order of examples depends
     best: dict[str, Any] = field(default_factory=dict)  # step, loss and scores of the best validation
     validation: dict[str, Any] | None = None  # of this very step
     validated: list[int] = field(default_factory=list)  # the steps of all validations
     best_by: str = "loss"  # the score that decides which is the best
-    worse: int = 0  # validations in a row without a better one
+    not_improved: int = 0  # validations in a row without a better one
 
     def as_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return {_KEYS.get(name, name): value for name, value in dataclasses.asdict(self).items()}
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Standing":
-        return cls(**{**state, "place": Place(**state["place"])})
+    def from_json(cls, state: Mapping[str, Any]) -> "TrainingState":
+        fields = {_FIELDS.get(key, key): value for key, value in state.items()}
+        return cls(**{**fields, "cursor": Cursor(**fields["cursor"])})
 
     def refuse_another_order(self, order: Mapping[str, int], run: RunFolder) -> None:
-        """The examples of an epoch come in an order that must not change in its middle."""
+        """Refuse settings that would change the order of the examples in the middle of an epoch."""
         for key, now in order.items():
             before = self.order.get(key, now)
             if now != before:
                 raise ConfigError(
-                    f"{run} was trained with {key} = {before} so far, and its config now has {now}.",
-                    f"Put it back in {run.config_file}, or train a new run.",
+                    f"{key} cannot change on resume: {run} was trained with {before}, and its config now has {now}.",
+                    f"Put {before} back in {run.config_file}, or train a new run.",
                 )
 
 

@@ -131,7 +131,7 @@ def _gradient_seconds(
     model: nn.Module, optimizer: Optimizer, task: str, load: AnyLoad, machine: runtime.Machine
 ) -> float:
     start = time.perf_counter()
-    optimizer.zero()
+    optimizer.zero_grad()
     with seeded(0, machine.device), machine.autocast():
         loss = made_up_loss(model, task, load, device=machine.device)
     loss.backward()

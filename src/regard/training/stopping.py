@@ -1,11 +1,14 @@
-"""When a run is over: a pure function of its settings and of where it stands."""
+"""Early stopping and the other ends of a run: a pure function of its settings and its training state."""
 
 from regard.config import TrainingConfig
 from regard.evaluation.metrics import find_metric
 
 
-def reason_to_end(training: TrainingConfig, *, step: int, epoch: int, seconds: float, worse: int) -> str:
-    """Say why the run is over, or nothing if it is not; `worse` counts validations in a row without a better one."""
+def stop_reason(training: TrainingConfig, *, step: int, epoch: int, seconds: float, not_improved: int) -> str:
+    """Say why the run is over, or nothing if it is not.
+
+    not_improved: validations in a row without a better score; `training.patience` of them stop the run early
+    """
     if training.steps and step >= training.steps:
         return f"{training.steps:,} steps are done"
     if training.epochs and epoch >= training.epochs and step >= training.min_steps:
@@ -13,6 +16,7 @@ def reason_to_end(training: TrainingConfig, *, step: int, epoch: int, seconds: f
         return f"{training.epochs:,} epochs{waited} are done"
     if training.minutes and seconds >= 60 * training.minutes:
         return f"{training.minutes:g} minutes are over"
-    if training.patience and worse >= training.patience:
-        return f"{training.patience} validations brought no better {find_metric(training.best_by).label}"
+    if training.patience and not_improved >= training.patience:
+        best_by = find_metric(training.best_by).label
+        return f"early stopping: no better {best_by} in {training.patience} validations"
     return ""

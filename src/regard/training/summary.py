@@ -1,18 +1,19 @@
-"""What a run is and has reached, read from its folder alone: no model is built, no tensor library is loaded."""
+"""The summary of a run, read from its folder alone: no model is built, no tensor library is loaded."""
 
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from regard.config import RunConfig, read
 from regard.runs import metrics
 from regard.runs.folder import RunFolder
 from regard.runs.lock import holder
 from regard.runs.names import MODEL, STATE, find
-from regard.training.stopping import reason_to_end
+from regard.training.state import TrainingState
+from regard.training.stopping import stop_reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class RunSummary:
     average: Mapping[str, float]  # scores of the average that was made at the run's end, if one was
     n_parameters: int | None  # None before the first checkpoint
     holder: str  # who trains it at this moment, as "PROCESS HOST"
-    end: str  # why it is over, if it is
+    stop_reason: str  # why it is over, if it is
     changed: float  # when it last changed, in seconds since 1970
 
     @property
@@ -47,7 +48,7 @@ class RunSummary:
         """Where the run stands, in a word."""
         if self.holder:
             return "in training"
-        return "finished" if self.end else "stopped"
+        return "finished" if self.stop_reason else "stopped"
 
 
 def summarise(run: RunFolder) -> RunSummary:
@@ -55,11 +56,9 @@ def summarise(run: RunFolder) -> RunSummary:
     config = read(run.config_file)
     steps, averages = find(run), find(run, kind="average")
     states = {step: _read_state(path) for step, path in steps.items()}
-    newest = next((state for state in reversed(states.values()) if state), {})
-    place = newest.get("place", {})
-    step, epoch = place.get("step", 0), place.get("epoch", 0)
-    seconds, worse = newest.get("seconds", 0.0), newest.get("worse", 0)
-    found = [_checkpoint(path, step, states[step].get("validation") or {}) for step, path in steps.items()]
+    newest = next((state for state in reversed(states.values()) if state is not None), TrainingState())
+    cursor = newest.cursor
+    found = [_checkpoint(path, step, _validation(states[step])) for step, path in steps.items()]
     found += [_checkpoint(path, step, {}) for step, path in averages.items()]
     listed = [checkpoint for checkpoint in found if checkpoint is not None]
     files = [*steps.values(), *averages.values()]
@@ -67,14 +66,20 @@ def summarise(run: RunFolder) -> RunSummary:
         path=run.path,
         config=config,
         checkpoints=tuple(listed),
-        step=step,
-        epoch=epoch,
-        seconds=seconds,
-        best=newest.get("best", {}),
+        step=cursor.step,
+        epoch=cursor.epoch,
+        seconds=newest.seconds,
+        best=newest.best,
         average=_average_scores(run) if averages else {},
         n_parameters=count_parameters(files[-1] / MODEL) if files else None,
         holder=holder(run),
-        end=reason_to_end(config.training, step=step, epoch=epoch, seconds=seconds, worse=worse),
+        stop_reason=stop_reason(
+            config.training,
+            step=cursor.step,
+            epoch=cursor.epoch,
+            seconds=newest.seconds,
+            not_improved=newest.not_improved,
+        ),
         changed=max(path.stat().st_mtime for path in (run.config_file, run.metrics_file) if path.exists()),
     )
 
@@ -90,13 +95,16 @@ def count_parameters(file: Path) -> int | None:
         return None
 
 
-def _read_state(checkpoint: Path) -> dict[str, Any]:
-    """Return a checkpoint's state, empty if it is damaged."""
+def _read_state(checkpoint: Path) -> TrainingState | None:
+    """Return a checkpoint's training state, None if it is damaged."""
     try:
-        state = json.loads((checkpoint / STATE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
+        return TrainingState.from_json(json.loads((checkpoint / STATE).read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _validation(state: TrainingState | None) -> Mapping[str, float]:
+    return (state.validation if state is not None else None) or {}
 
 
 def _checkpoint(path: Path, step: int, scores: Mapping[str, float]) -> CheckpointSummary | None:
