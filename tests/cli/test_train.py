@@ -260,7 +260,7 @@ def test_two_families_have_nothing_in_common(command: Any, language_run: str, co
     ]
     other = command("train", "translate", "--init", language_run, "--train", *corpus)
     assert other.code == 2
-    assert other.error[0] == f"error: {language_run} is a gpt-nano, which is no model for the task 'translate'."
+    assert other.error[0] == f"error: {language_run} is a gpt-nano, which does not support the task 'translate'."
     assert not Path("runs").exists()
 
 
