@@ -1,8 +1,8 @@
 """Where the fused attention kernel overtakes the plain formula on this CPU, and where it does not.
 
-`formula_is_faster` of `regard.parts.attention` goes by what is seen here. Training: forward and backward, as many sentences
-as 4,096 tokens hold, by the number of keys. Decoding with beam 5: forward alone, 5 queries a sentence and 20 keys, by the
-number of sentences. Generating: one query a row, by the number of rows and keys. 4 heads of 32 features.
+`formula_is_faster` of `regard.parts.attention_kernels` goes by what is seen here. Training: forward and backward, as many
+sentences as 4,096 tokens hold, by the number of keys. Decoding with beam 5: forward alone, 5 queries per sentence and 20
+keys, by the number of sentences. Generating: one query per row, by the number of rows and keys. 4 heads of 32 features.
 """
 
 import time
@@ -16,7 +16,7 @@ from benchmarks.rounds import options, report, table, tell, threads_of
 from torch import Tensor
 
 from regard import runtime
-from regard.parts import attention, masks
+from regard.parts import attention_kernels, masks
 from regard.parts.masks import Mask
 
 HEADS, WIDTH, TOKENS = 4, 32, 4096
@@ -38,9 +38,9 @@ class Case:
 
     def run(self, way: str) -> None:
         """Go forward, and backward, by one of the two ways."""
-        chosen = patch.object(attention, "formula_is_faster", lambda query, n_keys, *, masked: way == FORMULA)
+        chosen = patch.object(attention_kernels, "formula_is_faster", lambda query, n_keys, *, masked: way == FORMULA)
         with chosen, torch.inference_mode(self.gradient is None):
-            output = attention.attend(*self.tensors, self.mask, scale=WIDTH**-0.5)
+            output = attention_kernels.attend(*self.tensors, self.mask, scale=WIDTH**-0.5)
         if self.gradient is not None:
             torch.autograd.grad(output, self.tensors, self.gradient)
 
@@ -59,7 +59,7 @@ def main() -> None:
         query, key, _ = case.tensors
         with torch.inference_mode(case.gradient is None):
             masked = not case.mask.hides_nothing
-            taken = FORMULA if attention.formula_is_faster(query, key.shape[2], masked=masked) else FUSED
+            taken = FORMULA if attention_kernels.formula_is_faster(query, key.shape[2], masked=masked) else FUSED
         rows.append([case.name, f"{formula:.3f} ms", f"{fused:.3f} ms", f"{fused / formula:.2f}", taken])
         results.append({"case": case.name, "formula_ms": formula, "fused_ms": fused, "taken": taken})
     title = f"Attention; {torch.get_num_threads()} threads, {n_rounds} rounds"

@@ -41,7 +41,8 @@ from torch import Tensor, nn
 
 from regard import runtime
 from regard.config import RunConfig, from_tables
-from regard.models.presets import ModelConfig, build_model, model_config
+from regard.models.model_config import ModelConfig
+from regard.models.presets import build_model, model_config
 from regard.models.resnet import ResNet
 from regard.models.vit import ViT, ViTConfig
 from regard.tasks.images.image_classification import Image

@@ -17,6 +17,7 @@ from regard.models.resnet import ResNet, ResNetConfig
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTConfig
 from regard.parts.dropout import seeded
+from regard.parts.masks import EVERYTHING
 from regard.parts.taps import listening, recording
 from regard.tasks.token_loss import token_loss
 
@@ -321,7 +322,7 @@ def test_the_transformers_decoder_is_that_of_translation() -> None:
     missing, unexpected = theirs.load_state_dict(model.text.state_dict(), strict=False)
     assert not unexpected
     assert all(name.startswith(("source_embedding", "encoder")) for name in missing)
-    assert torch.equal(theirs.decode(model.encode(IMAGES), TARGET), model.states(IMAGES, TARGET))
+    assert torch.equal(theirs.decode(model.encode(IMAGES), TARGET, EVERYTHING), model.states(IMAGES, TARGET))
 
 
 @pytest.mark.parametrize("encoder", CHOICES["encoder"])

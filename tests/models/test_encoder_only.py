@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.models.bert import Bert, BertConfig
-from regard.models.encoder_only import EncoderAlone
+from regard.models.encoder_only import EncoderOnly
 from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
 from regard.parts.heads import POOLINGS
 from regard.parts.taps import recording
@@ -22,7 +22,7 @@ WIDTHS = {"bert": 16, "birnn": 20, "lstm": 10}
 HEADS: dict[str, tuple[str, ...]] = {"none": ("D",), "words": ("T", "V"), "sequence": ("N",), "tokens": ("T", "N")}
 
 
-def make_model(kind: str, *, seed: int = 1, **changes: Any) -> EncoderAlone:
+def make_model(kind: str, *, seed: int = 1, **changes: Any) -> EncoderOnly:
     n_outputs = 3 if changes.get("head") in ("sequence", "tokens") else 0
     changes = {"vocab": V, "dropout": 0.0, "n_outputs": n_outputs, **changes}
     if kind == "bert":
@@ -44,7 +44,7 @@ def some_segments() -> Tensor:
     return (torch.arange(12) >= torch.tensor([[7], [2], [12]])).long()
 
 
-def said(model: EncoderAlone, inputs: Tensor, lengths: Tensor, segments: Tensor) -> list[Tensor]:
+def said(model: EncoderOnly, inputs: Tensor, lengths: Tensor, segments: Tensor) -> list[Tensor]:
     """What the head says of each row, at its real positions where it says something of each."""
     with torch.inference_mode():
         rows = model(inputs, lengths, segments)

@@ -1,5 +1,7 @@
 """GPT: equal to GPT-2, and to itself with a cache."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -151,3 +153,12 @@ def test_who_listens_or_learns_gets_the_blocks_own_way(monkeypatch: pytest.Monke
     model.step(state, ids)[0].sum().backward()
     assert model.decoder[0].self_attention.query.weight.grad is not None
     assert model.train().start(2).prepared is None
+
+
+def test_importing_it_loads_neither_convolutions_nor_recurrent_cells() -> None:
+    code = (
+        "import sys; import regard.models.gpt; print(*sorted(name for name in sys.modules if 'regard.parts' in name))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "regard.parts.attention" in loaded
+    assert not {"regard.parts.convolution", "regard.parts.recurrent", "regard.parts.scores"} & set(loaded)

@@ -17,7 +17,7 @@ from regard.decoding.search import decode
 from regard.errors import ConfigError
 from regard.models.presets import PRESETS, build_model, check_model, count_parameters, model_config
 from regard.models.t5 import T5, T5Config
-from regard.parts import attention
+from regard.parts import attention_kernels
 from regard.parts.dropout import seeded
 from regard.parts.positions import RelativeBias
 from regard.parts.taps import listening, recording
@@ -252,7 +252,7 @@ def test_the_formula_is_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, choice
     source, lengths, target = some_pairs(4, 90, 80)
     with torch.no_grad():
         formula = model(source, lengths, target)
-        monkeypatch.setattr(attention, "SHORT", 0)
+        monkeypatch.setattr(attention_kernels, "SHORT", 0)
         fused = model(source, lengths, target)
     with recording(model, "*.weights") as record:
         heard = model(source, lengths, target)

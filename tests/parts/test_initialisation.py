@@ -1,7 +1,6 @@
 """First weights: a function of the seed and of each parameter's name."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,7 +8,8 @@ from torch import nn
 
 from regard.parts.convolution import BatchNorm
 from regard.parts.embedding import OutputLayer, TokenEmbedding
-from regard.parts.initialisation import initialise
+from regard.parts.initialisation import Deviation, initialise
+from regard.parts.linear import Linear
 from regard.parts.norms import LayerNorm
 
 
@@ -95,8 +95,8 @@ def test_a_shared_matrix_is_drawn_once_by_its_first_name() -> None:
     assert not torch.equal(tied.output.weight, alone.output.weight)
 
 
-@pytest.mark.parametrize("deviation", [None, lambda name: 0.02])
-def test_an_output_layers_bias_begins_as_zeros(deviation: Callable[[str], float] | None) -> None:
+@pytest.mark.parametrize("deviation", [None, lambda role, matrix: 0.02])
+def test_an_output_layers_bias_begins_as_zeros(deviation: Deviation | None) -> None:
     layer = OutputLayer(30, 8, bias=True)
     assert layer.bias is not None
     nn.init.ones_(layer.bias)
@@ -108,3 +108,10 @@ def test_an_output_layers_bias_begins_as_zeros(deviation: Callable[[str], float]
 def test_weights_that_nobody_thought_of_are_not_left_to_chance() -> None:
     with pytest.raises(NotImplementedError, match="the first weights of weight are drawn"):
         initialise(nn.Conv1d(3, 4, 2), 7)
+
+
+def test_a_deviation_may_go_by_the_role_of_a_layer() -> None:
+    layers = nn.Sequential(Linear(64, 300), Linear(64, 300, role="residual_output"), nn.Linear(64, 300))
+    initialise(layers, 7, deviation=lambda role, matrix: {"residual_output": 0.1}.get(role, 1.0) / matrix.shape[1])
+    deviations = [float(layer.weight.detach().std()) * 64 for layer in layers]
+    assert deviations == pytest.approx([1.0, 0.1, 1.0], rel=0.03)

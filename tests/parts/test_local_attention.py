@@ -9,10 +9,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regard.parts import attention, local_attention
-from regard.parts.attention import MultiHeadAttention, attend, attention_scores, attention_weights
+from regard.parts import attention_kernels, local_attention
+from regard.parts.attention import MultiHeadAttention, attention_scores
+from regard.parts.attention_kernels import attend
 from regard.parts.local_attention import Blocks, cut
-from regard.parts.masks import Mask, padding
+from regard.parts.masks import Mask, masked_softmax, padding
 from regard.parts.taps import recording
 
 K = 8
@@ -29,7 +30,7 @@ def inputs(length: int, *, d_value: int = K) -> tuple[Tensor, Tensor, Tensor]:
 def dense(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> Tensor:
     """The formula over all pairs of positions."""
     allowed = mask.tensor(query.shape[2], key.shape[2], query.device)
-    return attention_weights(attention_scores(query, key, scale=0.3), allowed) @ value
+    return masked_softmax(attention_scores(query, key, scale=0.3), allowed) @ value
 
 
 def assert_the_same(tensors: tuple[Tensor, Tensor, Tensor], mask: Mask) -> None:
@@ -73,7 +74,7 @@ def test_blocks_are_the_dense_formula(length: int, window: int, padded: bool, d_
 def test_long_sequences_as_they_are(
     monkeypatch: pytest.MonkeyPatch, length: int, window: int, few: int, causal: bool
 ) -> None:
-    monkeypatch.setattr(attention, "FEW", few)
+    monkeypatch.setattr(attention_kernels, "FEW", few)
     mask = replace(padding(torch.tensor([length - 3, 0]), length), causal=causal, window=window)
     assert cut(mask, length, length) is not None
     assert_the_same(inputs(length), mask)
@@ -130,7 +131,7 @@ def test_blocks_of_several_documents_are_the_dense_formula(
 def test_long_sequences_of_several_documents(
     monkeypatch: pytest.MonkeyPatch, length: int, window: int, few: int, causal: bool
 ) -> None:
-    monkeypatch.setattr(attention, "FEW", few)
+    monkeypatch.setattr(attention_kernels, "FEW", few)
     mask = Mask(causal=causal, window=window, documents=documents_of(length))
     assert cut(mask, length, length) is not None
     assert_the_same(inputs(length), mask)
@@ -201,7 +202,7 @@ def test_a_bias_is_computed_densely() -> None:
     query, key, value = inputs(300)
     mask, bias = Mask(causal=True, window=4), torch.randn(1, 3, 300, 300)
     scores = attention_scores(query, key, scale=0.3) + bias
-    expected = attention_weights(scores, mask.tensor(300, 300, query.device)) @ value
+    expected = masked_softmax(scores, mask.tensor(300, 300, query.device)) @ value
     torch.testing.assert_close(attend(query, key, value, mask, scale=0.3, bias=bias), expected, atol=1e-5, rtol=0)
 
 

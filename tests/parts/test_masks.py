@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.parts.masks import EVERYTHING, Mask, causal, padding, prefix, window
+from regard.parts.masks import EVERYTHING, Mask, causal, masked_softmax, padding, prefix, window
 
 
 def table(text: str) -> Tensor:
@@ -131,3 +131,15 @@ def test_the_whole_mask_as_one_tensor(mask: Mask, expected: Tensor | None) -> No
         assert whole is not None
         assert whole.dtype == torch.bool
         assert torch.equal(whole, expected)
+
+
+def test_weights_are_a_distribution_over_what_is_allowed() -> None:
+    allowed = torch.tensor([[True, True, False], [False, False, False], [False, True, False]])
+    weights = masked_softmax(torch.tensor([[1.0, 1.0, 9.0]] * 3), allowed)
+    assert weights.tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+def test_weights_never_wait_for_a_device() -> None:
+    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
+    scores, allowed = torch.empty(2, 3, 5, 7, device="meta"), torch.ones(2, 1, 1, 7, dtype=torch.bool, device="meta")
+    assert masked_softmax(scores, allowed).shape == (2, 3, 5, 7)

@@ -8,8 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from regard import runtime
 from regard.config import ModelTable, default_config
 from regard.data.images.decoding import ImageShape
-from regard.models.presets import ModelConfig, build_model, model_config
-from regard.parts import attention
+from regard.models.model_config import ModelConfig
+from regard.models.presets import build_model, model_config
+from regard.parts import attention_kernels
 from regard.parts.dropout import seeded
 from regard.parts.taps import listening
 from regard.tasks.images.caption_examples import CaptionBatch
@@ -206,7 +207,7 @@ def test_published_figures(preset: str, sizes: dict[str, int], edge: int, publis
 def test_a_real_step_on_images_multiplies_as_much(
     monkeypatch: pytest.MonkeyPatch, preset: str, sizes: dict[str, Any], edge: int
 ) -> None:
-    monkeypatch.setattr(attention, "FEW_SINGLE", 0)  # torch does not count what its fused kernel does on a CPU
+    monkeypatch.setattr(attention_kernels, "FEW_SINGLE", 0)  # torch does not count what its fused kernel does on a CPU
     config, load = image_config(preset, **sizes), ImageLoad(n_images=2, size=edge)
     with FlopCounterMode(display=False) as counter:
         made_up_loss(build_model(config).train(), "image", load, device=CPU).backward()

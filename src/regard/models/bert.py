@@ -1,4 +1,4 @@
-"""BERT: the encoder alone, which reads in both directions at once (Devlin et al. 2019).
+"""BERT: an encoder-only Transformer, which reads in both directions at once (Devlin et al. 2019).
 
     ids ── tokens + positions + segments ── norm ── N × [self-attention, feed-forward] ── states ── head
 
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import DataError
-from regard.models.encoder_only import EncoderAlone, EncoderConfig
+from regard.models.encoder_only import EncoderConfig, EncoderOnly
 from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.dropout import Dropout
@@ -46,6 +46,11 @@ class BertConfig(EncoderConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_least("n_layers", "n_heads", "d_model", "d_ff", "max_positions", "n_segments")
+
+    @property
+    def max_length(self) -> int:
+        """The longest sequence the positions reach."""
+        return self.max_positions
 
 
 class SegmentEmbedding(nn.Module):
@@ -89,7 +94,7 @@ class BertEmbedding(nn.Module):
         return embedded
 
 
-class Bert(EncoderAlone):
+class Bert(EncoderOnly):
     """A bidirectional encoder with the head of its task."""
 
     def __init__(self, config: BertConfig, *, seed: int = 0) -> None:
@@ -108,15 +113,22 @@ class Bert(EncoderAlone):
         )
         # Only where it learns: a head that reads every position would leave it as it was drawn.
         self.pooler = Pooler(config.d_model) if config.pooling == "class" and self.head.pools else None
-        initialise(self, seed, deviation=lambda name: DEVIATION)
+        initialise(self, seed, deviation=lambda role, matrix: DEVIATION)
 
     @property
     def max_length(self) -> int:
         """The longest sequence the positions reach."""
-        return self.config.max_positions
+        return self.config.max_length
+
+    def forward(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
+        """What the head says, from inputs as in `encode`."""
+        return self.answer(self.encode(inputs, lengths, segments), lengths)
 
     def encode(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
-        """ids (B, T), or vectors (B, T, F), padded behind, of (B,) lengths; to the last states (B, T, D)."""
+        """ids (B, T), or vectors (B, T, F), padded behind, of (B,) lengths; to the last states (B, T, D).
+
+        segments: (B, T), to which part of its sequence each position belongs; all to the first one without it.
+        """
         x: Tensor = self.embedding(inputs, segments)
         mask = masks.padding(lengths, inputs.shape[1])
         for layer in self.encoder:
@@ -124,7 +136,7 @@ class Bert(EncoderAlone):
         return x
 
     def pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """(B, T, D), of which (B,) are real, to one state a sequence (B, D); of the class token, through the pooler."""
+        """(B, T, D), of which (B,) are real, to one state per sequence (B, D); of the class token, through the pooler."""
         state = super().pooled(states, lengths)
         return state if self.pooler is None else self.pooler(state)
 

@@ -12,10 +12,12 @@ it sees of the image (Vinyals et al. 2015).
 from dataclasses import dataclass, fields
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.models.encoder_decoder import TransformerDecoder
+from regard.models.model_config import ModelConfig
 from regard.models.recurrent import Bridge, RecurrentDecoder, RecurrentLayers
 from regard.models.resnet import CHOICES as RESNET_CHOICES
 from regard.models.resnet import ResNetTrunk, ResNetTrunkConfig, map_edge
@@ -27,7 +29,7 @@ from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import FeedForward
 from regard.parts.initialisation import initialise
 from regard.parts.linear import Linear
-from regard.parts.masks import EVERYTHING
+from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.norms import LayerNorm
 from regard.parts.positions import Sinusoidal
 from regard.parts.recurrent import CELLS
@@ -47,7 +49,7 @@ CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionerConfig:
+class CaptionerConfig(ModelConfig):
     """The sizes and choices of a captioner; what belongs to the encoder or decoder that is not chosen has no effect."""
 
     vocab: int
@@ -133,6 +135,14 @@ class TransformerText(TransformerDecoder):
         self.decoder = nn.ModuleList(_decoder_layer(config) for _ in range(config.n_decoder_layers))
         self.decoder_norm = LayerNorm(config.d_model)
         self.output = _output(config, tokens)
+
+    def decode(self, memory: Tensor, target: Tensor) -> Tensor:
+        """memory (B, P, D) and target ids (B, T) from the start token, to the last states (B, T, D)."""
+        x = self.target_embedding(target, torch.arange(target.shape[1], device=target.device))
+        for layer in self.decoder:
+            x = layer(x, memory, Mask(causal=True), EVERYTHING)
+        states: Tensor = self.decoder_norm(x)
+        return states
 
 
 class RecurrentText(RecurrentDecoder):

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.models.model_config import ModelConfig
 from regard.parts.convolution import ImageConvolution, check_images
 from regard.parts.heads import SequenceHead
 from regard.parts.initialisation import initialise
@@ -19,7 +20,7 @@ from regard.parts.taps import tap
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvNetConfig:
+class ConvNetConfig(ModelConfig):
     """The sizes of a ConvNet; images may have any number of pixels."""
 
     n_channels: int  # 1 of grey images, 3 of colour

@@ -1,11 +1,7 @@
-"""What Transformers with an encoder and a decoder share: two stacks, over whatever attention, networks and norms they have.
+"""What encoder-decoder Transformers share: how they decode, one step after another, with a KV cache.
 
-    source ids ── embedding ── N × [self-attention, feed-forward] ── norm ── memory
-                                                                               │ keys, values
-    target ids ── embedding ── N × [masked self-attention, cross-attention, feed-forward] ── norm ── output ── logits
-
-Where a token stands is told by the embedding, by a rotation of queries and keys, or by a bias of the scores. The lower
-line asks only for a memory, whatever was encoded: it is a class of its own, with which images get their captions too.
+What a model computes (`forward`, `encode`, `decode`) stands in its own file. The decoder asks only for a memory, whatever
+was encoded: it is a class of its own, with which images get their captions too.
 """
 
 from collections.abc import Iterable
@@ -25,7 +21,7 @@ from regard.parts.taps import tap
 
 
 class TransformerDecoder(nn.Module):
-    """What writes a target from a memory; `decode` while training, `start_from` and `read` while decoding.
+    """What writes a target from a memory, while decoding: `start_from`, then `read`.
 
     window: how far self-attention reaches; None for everywhere.
     """
@@ -57,18 +53,6 @@ class TransformerDecoder(nn.Module):
         """The tap that shows best which part of the memory a target token was read from."""
         return f"decoder.{max(0, len(self.decoder) - 2)}.cross_attention.weights"
 
-    def decode(self, memory: Tensor, target: Tensor, memory_mask: Mask = EVERYTHING) -> Tensor:
-        """memory (B, S, D) and target ids (B, T) from the start token, to the last states (B, T, D)."""
-        positions = torch.arange(target.shape[1], device=target.device)
-        x = self.target_embedding(target, positions)
-        # Padding stands behind the real positions, where the causal mask hides it from them.
-        mask = Mask(causal=True, window=self.window)
-        rotation, bias = self.rotation(positions), self.decoder_bias(positions, positions)
-        for layer in self.decoder:
-            x = layer(x, memory, mask, memory_mask, rotation=rotation, bias=bias)
-        states: Tensor = self.decoder_norm(x)
-        return states
-
     def start_from(self, memory: Tensor, memory_mask: Mask = EVERYTHING) -> DecoderState:
         """Project the memory (B, S, D) once for every layer, before anything is written."""
         keys_values = (layer.cross_attention.keys_values(memory) for layer in self._decoder_layers)
@@ -98,35 +82,11 @@ class TransformerDecoder(nn.Module):
 
 
 class EncoderDecoder(TransformerDecoder):
-    """Encoder and decoder; `forward` while training, `start` and `step` while decoding."""
-
-    source_embedding: InputEmbedding
-    encoder: nn.ModuleList
-    encoder_norm: nn.Module
-
-    def encoder_bias(self, positions: Tensor) -> Tensor | None:
-        """What the distances between positions (S,) add to the encoder's scores, (1, H, S, S), if anything."""
-        return None
-
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """source ids (B, S), padded behind, of (B,) lengths; target ids (B, T) from the start token; to logits (B, T, V)."""
-        return tap(self, "logits", self.output(self.states(source, source_lengths, target)))
-
-    def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """The decoder's last states (B, T, D), before the output layer."""
-        memory = self.encode(source, source_lengths)
-        return self.decode(memory, target, masks.padding(source_lengths, source.shape[1]))
+    """Encoder and decoder, while decoding: `start`, then `step`, as `decoding.protocol` asks."""
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """source ids (B, S) of (B,) lengths to the memory (B, S, D)."""
-        positions = torch.arange(source.shape[1], device=source.device)
-        x = self.source_embedding(source, positions, source_lengths)
-        mask = replace(masks.padding(source_lengths, source.shape[1]), window=self.window)
-        rotation, bias = self.rotation(positions), self.encoder_bias(positions)
-        for layer in self.encoder:
-            x = layer(x, mask, rotation=rotation, bias=bias)
-        memory: Tensor = self.encoder_norm(x)
-        return memory
+        raise NotImplementedError
 
     def start(self, inputs: tuple[Tensor, Tensor]) -> DecoderState:
         """Encode (source ids, lengths) and project the memory once for every layer."""

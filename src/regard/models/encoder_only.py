@@ -1,8 +1,8 @@
-"""What encoders alone share: they read a whole sequence and say something of it, or of each of its positions.
+"""What encoder-only models share: a head over their states, which says something of a sequence or of each position.
 
 inputs ── embedding ── encoder ── states ── [pooling] ── head ── what the task asks for
 
-Trunk and head are named apart (`embedding.…`, `encoder.…`; `head.…`), so that one trunk can go on to the next task.
+Encoder and head are named apart (`embedding.…`, `encoder.…`; `head.…`), so that one encoder can go on to the next task.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
+from regard.models.model_config import ModelConfig
 from regard.parts.heads import HEADS, POOLINGS, Head, Pooling
 from regard.parts.taps import tap
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig:
+class EncoderConfig(ModelConfig):
     """What every encoder is told: by the data, the task, and whoever chooses the model."""
 
     vocab: int  # 0 where it reads vectors
@@ -42,8 +43,8 @@ class EncoderConfig:
                 raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
 
 
-class EncoderAlone(nn.Module):
-    """An encoder with the head of its task."""
+class EncoderOnly(nn.Module):
+    """An encoder with the head of its task; what the encoder computes (`encode`) stands in the model's own file."""
 
     head: Head
     pooling: Pooling
@@ -53,21 +54,13 @@ class EncoderAlone(nn.Module):
         """The longest sequence the positions reach; None for any."""
         return None
 
-    def forward(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
-        """What the head says, from inputs as in `encode`.
+    def answer(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """What the head says of states (B, T, D), of which (B,) are real.
 
         none: the pooled states (B, D); words: logits (B, T, V); sequence: (B, N); tokens: (B, T, N).
         """
-        states = self.encode(inputs, lengths, segments)
         return tap(self, self.head.says, self.head(self.pooled(states, lengths) if self.head.pools else states))
 
-    def encode(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
-        """ids (B, T), or vectors (B, T, F), padded behind, of (B,) lengths; to the last states (B, T, D).
-
-        segments: (B, T), to which part of its sequence each position belongs; all to the first one without it.
-        """
-        raise NotImplementedError
-
     def pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """(B, T, D), of which (B,) are real, to one state a sequence (B, D)."""
+        """(B, T, D), of which (B,) are real, to one state per sequence (B, D)."""
         return self.pooling(states, lengths)

@@ -1,9 +1,9 @@
-"""Llama: a decoder alone, as language models have been built since (Touvron et al. 2023).
+"""Llama: a decoder-only Transformer, as language models have been built since (Touvron et al. 2023).
 
     ids ── embedding ── N × [masked self-attention, gated feed-forward] ── norm ── output ── logits
 
 What differs from GPT: positions turn queries and keys (rotary) and have no end; RMS norms; a gated feed-forward network; no
-biases; and several queries share a key and a value (Ainslie et al. 2023), so that the cache is smaller.
+biases; and several queries share a key and a value (Ainslie et al. 2023), so that the KV cache is smaller.
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,24 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.decoder_only import Block, DecoderAlone
-from regard.parts.attention import attend, attend_for, split_heads
+from regard.models.decoder_only import DecoderOnly
+from regard.models.model_config import ModelConfig
+from regard.parts.attention import scaled_dot_product_attention, split_heads
+from regard.parts.attention_kernels import attend
+from regard.parts.decoder_state import GrowingPast
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import GatedFeedForward
 from regard.parts.initialisation import initialise
 from regard.parts.linear import Linear
 from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
-from regard.parts.positions import Rotation
+from regard.parts.positions import Rotation, positions_inside
+from regard.parts.residual import PreNorm
 from regard.parts.taps import listened, tap
 
 
 @dataclass(frozen=True, kw_only=True)
-class LlamaConfig:
+class LlamaConfig(ModelConfig):
     """The sizes of a Llama; the defaults are as small as GPT-2's smallest."""
 
     vocab: int
@@ -60,14 +64,21 @@ class GroupedQueryAttention(nn.Module):
         super().__init__()
         d_head = config.d_model // config.n_heads
         self.n_heads, self.n_key_heads = config.n_heads, config.n_key_heads
-        self.query = Linear(config.d_model, config.n_heads * d_head, bias=False)
+        self.query = Linear(config.d_model, config.n_heads * d_head, bias=False, role="query")
         self.key = Linear(config.d_model, config.n_key_heads * d_head, bias=False)
         self.value = Linear(config.d_model, config.n_key_heads * d_head, bias=False)
-        self.output = Linear(config.n_heads * d_head, config.d_model, bias=False)
+        self.output = Linear(config.n_heads * d_head, config.d_model, bias=False, role="residual_output")
         self.scale = d_head**-0.5
 
+    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, past: GrowingPast | None = None) -> Tensor:
+        """(B, T, D) to the same; with a KV cache, attending to what it holds too, and it grows by them."""
+        key, value = self.keys_values(x, rotation)
+        if past is not None:
+            key, value = past.extend(key, value)
+        return self.read(x, key, value, mask, rotation=rotation)
+
     def keys_values(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
-        """(B, S, D) to keys and values (B, G, S, K): what a cache keeps."""
+        """(B, S, D) to keys and values (B, G, S, K): what a KV cache keeps."""
         key, value = split_heads(self.key(x), self.n_key_heads), split_heads(self.value(x), self.n_key_heads)
         return tap(self, "key", rotation(key)), tap(self, "value", value)
 
@@ -83,11 +94,28 @@ class GroupedQueryAttention(nn.Module):
             heads = tap(self, "heads", heads.reshape(query.shape))
         else:
             key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))  # (B, H, S, K)
-            heads = attend_for(self, query, key, value, mask, scale=self.scale)
+            heads = scaled_dot_product_attention(self, query, key, value, mask, scale=self.scale)
         return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))
 
 
-class Llama(DecoderAlone):
+class LlamaBlock(nn.Module):
+    """Masked self-attention, then the gated feed-forward network, each with its residual connection, pre-norm."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        self.self_attention = GroupedQueryAttention(config)
+        self.self_attention_residual = PreNorm(RMSNorm(config.d_model), dropout=config.dropout)
+        self.feed_forward = GatedFeedForward(config.d_model, config.d_ff, activation="silu", dropout=0.0)
+        self.feed_forward_residual = PreNorm(RMSNorm(config.d_model), dropout=config.dropout)
+
+    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, past: GrowingPast | None = None) -> Tensor:
+        """(B, T, D) to the same: all positions, or some more behind a KV cache, which grows by them."""
+        x = self.self_attention_residual(x, lambda x: self.self_attention(x, mask, rotation, past))
+        x = self.feed_forward_residual(x, self.feed_forward)
+        return x
+
+
+class Llama(DecoderOnly):
     """A language model; `forward` while training, `start` and `step` while generating."""
 
     def __init__(self, config: LlamaConfig, *, seed: int = 0) -> None:
@@ -96,17 +124,17 @@ class Llama(DecoderAlone):
         self.window = config.window or None
         tokens = TokenEmbedding(config.vocab, config.d_model, scaled=False)
         self.embedding = InputEmbedding(tokens, None, concatenate=False, dropout=config.dropout)
-        self.decoder = nn.ModuleList(make_block(config) for _ in range(config.n_layers))
+        self.decoder = nn.ModuleList(LlamaBlock(config) for _ in range(config.n_layers))
         self.decoder_norm = RMSNorm(config.d_model)
         self.output = OutputLayer(config.vocab, config.d_model, tied_to=tokens)
         # Heads of odd width cannot turn: say so now, and not at the first batch.
         self.rotation(torch.arange(0, device="cpu"))
-        initialise(self, seed, deviation=lambda name: 0.02)
+        initialise(self, seed, deviation=lambda role, matrix: 0.02)
 
     @property
-    def max_length(self) -> None:
+    def max_length(self) -> int | None:
         """The longest sequence: any."""
-        return None
+        return self.config.max_length
 
     @property
     def context(self) -> int | None:
@@ -117,8 +145,25 @@ class Llama(DecoderAlone):
         """How positions (T,) or (B, T) turn queries and keys."""
         return Rotation(positions, self.config.d_model // self.config.n_heads, base=self.config.position_base)
 
+    def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
+        """ids (B, T), padded behind, to the logits (B, T, V) of what follows each.
 
-def make_block(config: LlamaConfig) -> Block:
-    """One of its layers."""
-    feed_forward = GatedFeedForward(config.d_model, config.d_ff, activation="silu", dropout=0.0)
-    return Block(GroupedQueryAttention(config), feed_forward, lambda: RMSNorm(config.d_model), dropout=config.dropout)
+        documents: (B, T), which document each token belongs to, if a row holds several; none sees another.
+        """
+        return tap(self, "logits", self.output(self.states(ids, documents)))
+
+    def states(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
+        """The last states (B, T, D), before the output layer."""
+        positions = torch.arange(ids.shape[1], device=ids.device) if documents is None else positions_inside(documents)
+        mask = Mask(causal=True, window=self.window, documents=documents)
+        x = self.embedding(ids, positions)
+        x = self.blocks(x, positions, mask)
+        states: Tensor = self.decoder_norm(x)
+        return states
+
+    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
+        """(B, T, D) at positions (T,) or (B, T) through all blocks, to the same."""
+        rotation = self.rotation(positions)
+        for block in self.decoder:
+            x = block(x, mask, rotation, past)
+        return x

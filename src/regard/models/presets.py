@@ -17,26 +17,13 @@ from regard.models.captioner import Captioner, CaptionerConfig
 from regard.models.convnet import ConvNet, ConvNetConfig
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
+from regard.models.model_config import ModelConfig
 from regard.models.recurrent import Recurrent, RecurrentConfig
 from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
 from regard.models.resnet import ResNet, ResNetConfig
 from regard.models.t5 import T5, T5Config
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTConfig
-
-ModelConfig = (
-    TransformerConfig
-    | RecurrentConfig
-    | GPTConfig
-    | LlamaConfig
-    | BertConfig
-    | RecurrentEncoderConfig
-    | T5Config
-    | ConvNetConfig
-    | ResNetConfig
-    | ViTConfig
-    | CaptionerConfig
-)
 
 # What reads a text and says something of it.
 _READING = ("mask", "classify", "tag", "regress")
@@ -287,10 +274,7 @@ def positions_of(table: ModelTable) -> int | None:
     if not table.preset:
         return None
     config = model_config(table, origin="model", **_some_sizes(table, 1000))
-    with torch.device("meta"):  # shapes are enough, no memory is taken
-        model = build_model(config)
-    positions: int | None = getattr(model, "max_length", None)
-    return positions
+    return config.max_length
 
 
 def count_parameters(preset: Preset, vocab_size: int) -> int:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
+from regard.models.model_config import ModelConfig
 from regard.parts import masks
 from regard.parts.dropout import Dropout
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, check_tying
@@ -39,7 +40,7 @@ CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurrentConfig:
+class RecurrentConfig(ModelConfig):
     """The sizes and choices of a recurrent encoder and decoder; the defaults are small and classical."""
 
     source_vocab: int

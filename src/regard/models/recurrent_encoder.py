@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, did_you_mean
-from regard.models.encoder_only import EncoderAlone, EncoderConfig
+from regard.models.encoder_only import EncoderConfig, EncoderOnly
 from regard.parts.embedding import InputEmbedding, make_tokens
 from regard.parts.heads import find_pooling, make_head
 from regard.parts.initialisation import initialise
@@ -42,7 +42,7 @@ class RecurrentEncoderConfig(EncoderConfig):
             )
 
 
-class RecurrentEncoderModel(EncoderAlone):
+class RecurrentEncoderModel(EncoderOnly):
     """Recurrent layers in one or both directions, with the head of a task."""
 
     def __init__(self, config: RecurrentEncoderConfig, *, seed: int = 0) -> None:
@@ -63,6 +63,10 @@ class RecurrentEncoderModel(EncoderAlone):
             config.head, self.encoder.d_output, n_outputs=config.n_outputs, tokens=tokens, dropout=config.dropout
         )
         initialise(self, seed)
+
+    def forward(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
+        """What the head says, from inputs as in `encode`."""
+        return self.answer(self.encode(inputs, lengths, segments), lengths)
 
     def encode(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
         """ids (B, T), or vectors (B, T, F), padded behind, of (B,) lengths; to the last states (B, T, D·directions).

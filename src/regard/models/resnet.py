@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, UsageError, did_you_mean
+from regard.models.model_config import ModelConfig
 from regard.parts.convolution import (
     Concatenation,
     ImageConvolution,
@@ -41,7 +42,7 @@ CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetTrunkConfig:
+class ResNetTrunkConfig(ModelConfig):
     """The sizes of a ResNet without its head; the defaults are those of the paper's 20 layers for small images."""
 
     n_channels: int  # 1 of grey images, 3 of colour

@@ -18,26 +18,31 @@ weights', learns it much faster.
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.model_config import ModelConfig
+from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.decoder_layer import DecoderLayer
 from regard.parts.dropout import Dropout
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.encoder_layer import EncoderLayer
 from regard.parts.feedforward import FeedForward, GatedFeedForward
-from regard.parts.initialisation import initialise
+from regard.parts.initialisation import Role, initialise
+from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
 from regard.parts.positions import RelativeBias
 from regard.parts.residual import PreNorm
+from regard.parts.taps import tap
 
 _SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_head", "d_ff", "n_buckets", "max_distance")
 
 
 @dataclass(frozen=True, kw_only=True)
-class T5Config:
+class T5Config(ModelConfig):
     """The sizes and choices of a T5; the defaults are those of the small one."""
 
     source_vocab: int
@@ -103,21 +108,51 @@ class T5(EncoderDecoder):
         self.output = OutputLayer(config.target_vocab, width, tied_to=tokens if config.tied == "all" else None)
         initialise(self, seed, deviation=self._deviation)
 
-    def _deviation(self, name: str) -> float:
+    def _deviation(self, role: Role, matrix: Tensor) -> float:
         """How far first weights spread, as in Mesh TensorFlow: what a layer makes varies as much as what it is given."""
-        if name.endswith("relative_bias.weight"):
+        if role == "relative_bias":
             return 1 / math.sqrt(self.config.d_model)
-        n_inputs = self.get_parameter(name).shape[1]
+        n_inputs = matrix.shape[1]
         # Queries carry what other models divide the scores by.
-        return 1 / math.sqrt(n_inputs * self.config.d_head if name.endswith("query.weight") else n_inputs)
+        return 1 / math.sqrt(n_inputs * self.config.d_head if role == "query" else n_inputs)
 
-    def encoder_bias(self, positions: Tensor) -> Tensor:
-        """What the distances between positions (S,) add to the encoder's scores, (1, H, S, S)."""
-        bias: Tensor = self.encoder_relative_bias(positions, positions)
-        return bias
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """source ids (B, S), padded behind, of (B,) lengths; target ids (B, T) from the start token; to logits (B, T, V)."""
+        return tap(self, "logits", self.output(self.states(source, source_lengths, target)))
+
+    def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """The decoder's last states (B, T, D), before the output layer."""
+        memory = self.encode(source, source_lengths)
+        return self.decode(memory, target, masks.padding(source_lengths, source.shape[1]))
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+        """source ids (B, S) of (B,) lengths to the memory (B, S, D)."""
+        positions = torch.arange(source.shape[1], device=source.device)
+        mask = masks.padding(source_lengths, source.shape[1])
+        bias = self.encoder_relative_bias(positions, positions)  # (1, H, S, S)
+        x = self.source_embedding(source, positions)
+        for layer in self.encoder:
+            x = layer(x, mask, bias=bias)
+        memory: Tensor = self.encoder_norm(x)
+        return memory
+
+    def decode(self, memory: Tensor, target: Tensor, memory_mask: Mask) -> Tensor:
+        """memory (B, S, D) and target ids (B, T) from the start token, to the last states (B, T, D)."""
+        positions = torch.arange(target.shape[1], device=target.device)
+        # Padding stands behind the real positions, where the causal mask hides it from them.
+        mask = Mask(causal=True)
+        bias = self.decoder_bias(positions, positions)
+        x = self.target_embedding(target, positions)
+        for layer in self.decoder:
+            x = layer(x, memory, mask, memory_mask, bias=bias)
+        states: Tensor = self.decoder_norm(x)
+        return states
 
     def decoder_bias(self, positions: Tensor, keys: Tensor) -> Tensor:
-        """The same for the decoder at positions (T,) or (R, T), with keys at (S,) or (R, S); (1 or R, H, T, S)."""
+        """What the distances of keys at (S,) or (R, S) from positions (T,) or (R, T) add to the decoder's scores.
+
+        (1 or R, H, T, S).
+        """
         bias: Tensor = self.decoder_relative_bias(positions, keys)
         return bias
 

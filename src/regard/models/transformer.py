@@ -7,7 +7,7 @@
 Post-norm and sinusoids are the paper's; pre-norm, other positions, norms and activations are chosen by the config.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -15,21 +15,25 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.model_config import ModelConfig
+from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.decoder_layer import DecoderLayer
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, check_tying
 from regard.parts.encoder_layer import EncoderLayer
 from regard.parts.feedforward import FeedForward, GatedFeedForward
 from regard.parts.initialisation import initialise
+from regard.parts.masks import Mask
 from regard.parts.norms import make_norm
 from regard.parts.positions import Rotation, make_positions
 from regard.parts.residual import make_residual
+from regard.parts.taps import tap
 
 _SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "max_positions", "window")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
+class TransformerConfig(ModelConfig):
     """The sizes and choices of a Transformer; the defaults are the paper's base model."""
 
     source_vocab: int
@@ -62,6 +66,11 @@ class TransformerConfig:
             if value not in choices:
                 raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
 
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence the positions reach; None for any."""
+        return self.max_positions if self.positions == "learned" else None
+
 
 class Transformer(EncoderDecoder):
     """Encoder and decoder; `forward` while training, `start` and `step` while decoding."""
@@ -89,7 +98,39 @@ class Transformer(EncoderDecoder):
     @property
     def max_length(self) -> int | None:
         """The longest sequence the positions reach; None for any."""
-        return self.config.max_positions if self.config.positions == "learned" else None
+        return self.config.max_length
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """source ids (B, S), padded behind, of (B,) lengths; target ids (B, T) from the start token; to logits (B, T, V)."""
+        return tap(self, "logits", self.output(self.states(source, source_lengths, target)))
+
+    def states(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """The decoder's last states (B, T, D), before the output layer."""
+        memory = self.encode(source, source_lengths)
+        return self.decode(memory, target, masks.padding(source_lengths, source.shape[1]))
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+        """source ids (B, S) of (B,) lengths to the memory (B, S, D)."""
+        positions = torch.arange(source.shape[1], device=source.device)
+        mask = replace(masks.padding(source_lengths, source.shape[1]), window=self.window)
+        rotation = self.rotation(positions)
+        x = self.source_embedding(source, positions, source_lengths)
+        for layer in self.encoder:
+            x = layer(x, mask, rotation=rotation)
+        memory: Tensor = self.encoder_norm(x)
+        return memory
+
+    def decode(self, memory: Tensor, target: Tensor, memory_mask: Mask) -> Tensor:
+        """memory (B, S, D) and target ids (B, T) from the start token, to the last states (B, T, D)."""
+        positions = torch.arange(target.shape[1], device=target.device)
+        # Padding stands behind the real positions, where the causal mask hides it from them.
+        mask = Mask(causal=True, window=self.window)
+        rotation = self.rotation(positions)
+        x = self.target_embedding(target, positions)
+        for layer in self.decoder:
+            x = layer(x, memory, mask, memory_mask, rotation=rotation)
+        states: Tensor = self.decoder_norm(x)
+        return states
 
     def rotation(self, positions: Tensor) -> Rotation | None:
         """How positions (T,) or (R, T) turn queries and keys, if they are rotary."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.models.model_config import ModelConfig
 from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.encoder_layer import EncoderLayer
@@ -28,7 +29,7 @@ EPSILON = 1e-12  # what the norms of the published model add to the variance
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViTTrunkConfig:
+class ViTTrunkConfig(ModelConfig):
     """The sizes of a ViT without its head; the defaults are those of the paper's base model."""
 
     n_channels: int  # 1 of grey images, 3 of colour

@@ -61,8 +61,8 @@ class DecoderLayer(nn.Module):
         """Some more positions: (R, T, D) after the past, which grows by them, to (R, T, D)."""
 
         def attend_to_past(x: Tensor) -> Tensor:
-            key, value = past.extend(*self.self_attention.keys_values(x, rotation))
-            return self.self_attention.read(x, key, value, mask, rotation=rotation, bias=bias)
+            heard: Tensor = self.self_attention(x, x, mask, past=past, rotation=rotation, bias=bias)
+            return heard
 
         def attend_to_memory(x: Tensor) -> Tensor:
             # The hypotheses of a sentence ask the same memory: they are so many queries to one set of keys.

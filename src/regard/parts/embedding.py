@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
+from regard.parts.initialisation import draw_rows
 from regard.parts.linear import Linear, linear
 from regard.parts.positions import Fraction
 from regard.parts.taps import tap
@@ -100,6 +101,13 @@ class OutputLayer(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model)) if tied_to is None else tied_to.weight
         self.register_parameter("bias", nn.Parameter(torch.empty(vocab_size)) if bias else None)
+
+    def first_weights(self, parameter: nn.Parameter, generator: torch.Generator) -> None:
+        """A bias of zeros, and rows as a token's."""
+        if parameter is self.bias:
+            parameter.zero_()
+        else:
+            draw_rows(parameter, generator)
 
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) to (…, V)."""

@@ -18,7 +18,7 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float, biases: bool = True) -> None:
         super().__init__()
         self.up = Linear(d_model, d_ff, bias=biases)
-        self.down = Linear(d_ff, d_model, bias=biases)
+        self.down = Linear(d_ff, d_model, bias=biases, role="residual_output")
         self.activation = find_activation(activation)
         self.dropout = Dropout(dropout)
 
@@ -35,7 +35,7 @@ class GatedFeedForward(nn.Module):
         super().__init__()
         self.gate = Linear(d_model, d_ff, bias=False)
         self.up = Linear(d_model, d_ff, bias=False)
-        self.down = Linear(d_ff, d_model, bias=False)
+        self.down = Linear(d_ff, d_model, bias=False, role="residual_output")
         self.activation = find_activation(activation)
         self.dropout = Dropout(dropout)
 

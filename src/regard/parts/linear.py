@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.parts.initialisation import Role
+
 # Where it pays and how best, measured on two cores: up to so many rows, from so many weights on, in so many pieces of at
 # least so many outputs.
 FEW_ROWS = 160
@@ -17,7 +19,11 @@ NARROW = 96
 
 
 class Linear(nn.Linear):
-    """(…, I) to (…, O)."""
+    """(…, I) to (…, O). A role says what it does in its model, for first weights that go by it (initialisation.py)."""
+
+    def __init__(self, n_inputs: int, n_outputs: int, *, bias: bool = True, role: Role = "") -> None:
+        super().__init__(n_inputs, n_outputs, bias=bias)
+        self.role = role
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)

@@ -5,6 +5,7 @@ all pairs: the fused kernel knows the causal triangle by itself, and within a wi
 nor most documents compared.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -58,6 +59,18 @@ class Mask:
 
 
 EVERYTHING = Mask()
+
+
+def masked_softmax(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Softmax over the keys that may be attended to; (…, T, S) to the same, zeros in a row without any."""
+    if allowed is None:
+        return scores.softmax(-1)
+    # Only on a CPU: elsewhere the answer would have to be waited for, at every step of a decoder.
+    if allowed.device.type == "cpu" and allowed.any(-1).all():
+        # A sum, and not masked_fill, since its backward pass costs nothing.
+        return (scores + torch.zeros_like(allowed, dtype=scores.dtype).masked_fill_(~allowed, -math.inf)).softmax(-1)
+    # A row of only -inf becomes NaN: masked_fill keeps it out of the weights, and out of the gradients on the way back.
+    return scores.masked_fill(~allowed, -math.inf).softmax(-1).masked_fill(~allowed, 0.0)
 
 
 def padding(lengths: Tensor, n_keys: int) -> Mask:

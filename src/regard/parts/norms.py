@@ -19,6 +19,9 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.epsilon = epsilon
 
+    def first_weights(self, parameter: nn.Parameter, generator: torch.Generator) -> None:
+        """Its ones and zeros stay."""
+
     def forward(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
@@ -30,6 +33,9 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
         self.epsilon = epsilon
+
+    def first_weights(self, parameter: nn.Parameter, generator: torch.Generator) -> None:
+        """Its ones stay."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)

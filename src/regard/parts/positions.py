@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, DataError, did_you_mean
+from regard.parts.initialisation import Role
 from regard.parts.taps import tap
 
 
@@ -156,6 +157,7 @@ class RelativeBias(nn.Module):
     Made once a forward pass for all layers of a stack, and passed to attention as an argument.
     """
 
+    role: Role = "relative_bias"
     buckets: Tensor
 
     def __init__(self, n_heads: int, *, n_buckets: int, max_distance: int, backwards_only: bool) -> None:

@@ -8,6 +8,7 @@ Whole sequences go through torch's own kernels, with our parameters. Who listens
 step by step instead; the numbers are the same. Inputs are vectors: embedded tokens, a sensor's rows, a film's frames.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -40,6 +41,14 @@ class Cell(nn.Module):
         self.input_weight = nn.Parameter(torch.empty(n_rows, d_input))
         self.state_weight = nn.Parameter(torch.empty(n_rows, d_state))
         self.bias = nn.Parameter(torch.empty(n_rows))
+
+    def first_weights(self, parameter: nn.Parameter, generator: torch.Generator) -> None:
+        """Uniform up to 1/√D, as torch has them; biases of zeros."""
+        if parameter.dim() == 1:
+            parameter.zero_()
+        else:
+            bound = 1 / math.sqrt(self.d_state)
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     @property
     def taps(self) -> tuple[str, ...]:
@@ -131,6 +140,15 @@ class LSTM(Cell):
 
     gates = ("input_gate", "forget_gate", "candidate", "output_gate")
     n_tensors = 2
+
+    def first_weights(self, parameter: nn.Parameter, generator: torch.Generator) -> None:
+        """The same, with the forget gate open: at σ(0) it would halve what the cell holds at every step.
+
+        So gradients reach far back from the beginning (Gers et al. 2000; Jozefowicz et al. 2015, section 2.2).
+        """
+        super().first_weights(parameter, generator)
+        if parameter is self.bias:
+            parameter[self.rows("forget_gate")] = 1.0
 
     @property
     def taps(self) -> tuple[str, ...]:

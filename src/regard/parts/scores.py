@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, did_you_mean
-from regard.parts.attention import attention_weights
-from regard.parts.masks import Mask
+from regard.parts.masks import Mask, masked_softmax
 from regard.parts.taps import tap
 
 
@@ -146,5 +145,5 @@ class StateAttention(nn.Module):
         """The decoder's states (B, T, D), asking a memory, to contexts (B, T, C)."""
         scores = tap(self, "scores", self.score(self.query(states), prepared)[:, None])  # (B, 1, T, S)
         allowed = mask.tensor(states.shape[1], value.shape[1], states.device)
-        weights = tap(self, "weights", attention_weights(scores, allowed))
+        weights = tap(self, "weights", masked_softmax(scores, allowed))
         return tap(self, "context", torch.matmul(weights[:, 0], value))

@@ -26,8 +26,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.config import CorruptionConfig, TrainingConfig
-from regard.models.presets import ModelConfig, build_model
-from regard.parts.attention import SHORT, SHORT_UNMASKED
+from regard.models.model_config import ModelConfig
+from regard.models.presets import build_model
+from regard.parts.attention_kernels import SHORT, SHORT_UNMASKED
 from regard.parts.convolution import BatchNorm
 from regard.parts.losses import output_cross_entropy
 from regard.parts.recurrent import Cell

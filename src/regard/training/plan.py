@@ -12,7 +12,8 @@ from torch import nn
 from regard.config import CorruptionConfig, ModelTable, default_config
 from regard.data.images.decoding import ImageShape
 from regard.errors import UsageError, did_you_mean
-from regard.models.presets import ModelConfig, Preset, find_preset, model_config, usual_image_size
+from regard.models.model_config import ModelConfig
+from regard.models.presets import Preset, find_preset, model_config, usual_image_size
 from regard.training import paper
 from regard.training.cost import IMAGES, PAIRS, AnyLoad, ImageLoad, Load, kept_bytes, shapes, training_flops
 from regard.training.devices import THIS, Devices, find_devices
