@@ -16,8 +16,8 @@ from regard.api import Run, read_test_set, with_defaults
 from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
 from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
-from regard.evaluation.report import Comparison
-from regard.evaluation.scores import score_translations
+from regard.evaluation.comparison import Comparison
+from regard.evaluation.generated_text import score_translations
 from regard.runs import checkpoints
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
@@ -380,12 +380,12 @@ def test_comparison_of_checkpoints(run: Run, trained: Path, test_set: tuple[str,
         [run, early], test_set, decoding=GREEDY, progress=lambda what, done: told.append((what, done))
     )
     assert isinstance(found, Comparison)
-    assert found.sentences == 12
-    assert [row.system for row in found.rows] == [str(trained), f"{trained}@40"]
-    bleu = [row.scores[0].value for row in found.rows]
+    assert (found.unit, found.n_units) == ("sentences", 12)
+    assert [row.system for row in found.results] == [str(trained), f"{trained}@40"]
+    bleu = [row.scores[0].value for row in found.results]
     assert bleu[0] == run.evaluate(test_set, decoding=GREEDY).scores[0].value
-    assert found.rows[1].significance[0].delta == pytest.approx(bleu[1] - bleu[0])
-    assert {row.parameters for row in found.rows} == {run.n_parameters}
+    assert found.results[1].significance[0].delta == pytest.approx(bleu[1] - bleu[0])
+    assert {row.parameters for row in found.results} == {run.n_parameters}
     assert told == [(f"translating with {trained}", 12), (f"translating with {trained}@40", 12)]
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from regard.errors import DataError, UsageError
-from regard.evaluation.lengths import scores_by_length
-from regard.evaluation.scores import score_translations
+from regard.evaluation.generated_text import score_translations
+from regard.evaluation.lengths import length_table, scores_by_length
 
 SOURCES = ["eins", "eins zwei drei", "eins zwei drei vier", "a b c d e f g"]
 HYPOTHESES = ["one", "one two there", "one two three four", "a b c d x f g"]
@@ -38,3 +38,15 @@ def test_a_missing_hypothesis_is_an_error():
         "Each source sentence needs its hypothesis: there are 4 sources and 3 hypotheses.\n"
         "Score the output of exactly these source sentences."
     )
+
+
+def test_ranges_that_hold_sentences_have_a_table_and_all_a_json():
+    buckets = scores_by_length(SOURCES, HYPOTHESES, REFERENCES, edges=[2, 5, 9], metrics=["ter"])
+    assert length_table(buckets).lines() == [
+        "source words  sentences    TER",
+        "0-1                   1   0.00",
+        "2-4                   2  14.29",
+        "5-8                   1  14.29",
+    ]
+    assert buckets[0].to_json() == {"words": "0-1", "sentences": 1, "ter": 0}
+    assert buckets[3].to_json() == {"words": "9+", "sentences": 0}

@@ -4,16 +4,17 @@ import math
 
 import pytest
 
+from regard.evaluation.generated_text import TEXT_METRICS
 from regard.evaluation.metrics import METRICS, Metric, find_metric, headline_metric
 
 
 def test_every_metric_has_a_direction() -> None:
     lower = {name for name, metric in METRICS.items() if not metric.higher_is_better}
-    assert lower == {"loss", "perplexity", "bits_per_byte", "ter", "mae"}
+    assert lower == {"loss", "perplexity", "bits_per_byte", "ter", "wer", "cer", "mae", "rmse"}
 
 
 def test_scores_of_generated_text_need_decoding() -> None:
-    assert {name for name, metric in METRICS.items() if metric.decoded} == {"bleu", "chrf", "ter"}
+    assert {name for name, metric in METRICS.items() if metric.decoded} == set(TEXT_METRICS)
 
 
 def test_names_and_labels_are_unique() -> None:

@@ -2,14 +2,18 @@
 
 import random
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
+from regard.errors import DataError
 from regard.evaluation import significance
-from regard.evaluation.significance import compare_to_baseline
-from regard.evaluation.statistics import gather_statistics
+from regard.evaluation.classification import class_statistics
+from regard.evaluation.generated_text import text_statistics
+from regard.evaluation.regression import regression_statistics
+from regard.evaluation.significance import compare_to_baseline, mcnemar_exact
 
 WORDS = ["a", "the", "dog", "cat", "man", "woman", "runs", "sits", "over", "under", "grass", "red", "old", "house"]
 
@@ -32,7 +36,7 @@ LIKE_WEAK = damaged(REFERENCES, 0.3, seed=3)
 
 
 def statistics_of(hypotheses):
-    return gather_statistics(hypotheses, REFERENCES)
+    return text_statistics(hypotheses, REFERENCES)
 
 
 def test_a_system_against_itself_differs_by_nothing_but_chance():
@@ -108,3 +112,86 @@ def test_bootstrap_is_two_sided_where_that_of_sacrebleu_is_one_sided(monkeypatch
     ours = compare_to_baseline({"a": statistics_of(WEAK), "b": statistics_of(better)}, n_shuffles=1000)["b"][0]
     assert 0.002 < theirs["BLEU"][1].p_value < ours.bootstrap_p < 4 * theirs["BLEU"][1].p_value
     assert ours.bootstrap_p == pytest.approx(ours.randomisation_p, abs=0.03)
+
+
+# -- other tasks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_first", "n_second", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 5, 1.0),
+        (0, 6, 2 / 64),
+        (6, 0, 2 / 64),
+        (2, 8, 2 * (1 + 10 + 45) / 1024),
+        (900, 1100, pytest.approx(8.5e-6, rel=0.02)),
+    ],
+)
+def test_mcnemar_is_the_binomial_test_of_a_fair_coin(n_first, n_second, p):
+    assert mcnemar_exact(n_first, n_second) == p
+
+
+def classes(share, seed, n=400):
+    """Gold classes, and predictions of which that share is right."""
+    gold = np.random.default_rng(0).integers(0, 4, n)
+    draw = np.random.default_rng(seed)
+    return gold, np.where(draw.random(n) < share, gold, (gold + 1) % 4)
+
+
+def test_classifiers_are_compared_by_all_three_tests():
+    systems = {
+        name: class_statistics(*classes(*own), 4) for name, own in {"weak": (0.7, 1), "strong": (0.85, 2)}.items()
+    }
+    accuracy, macro_f1 = compare_to_baseline(systems, n_shuffles=500)["strong"]
+    assert accuracy.delta > 10
+    assert max(accuracy.bootstrap_p, accuracy.randomisation_p, accuracy.mcnemar_p) < 0.01
+    assert max(macro_f1.bootstrap_p, macro_f1.randomisation_p) < 0.01
+    assert macro_f1.mcnemar_p is None
+
+
+def test_equal_classifiers_are_not_told_apart():
+    systems = {name: class_statistics(*classes(0.7, seed), 4) for name, seed in {"a": 1, "b": 2}.items()}
+    for found in compare_to_baseline(systems, n_shuffles=500)["b"]:
+        assert min(found.bootstrap_p, found.randomisation_p) > 0.05
+    assert compare_to_baseline(systems, n_shuffles=100)["b"][0].mcnemar_p > 0.05
+
+
+def test_the_same_predictions_differ_by_nothing():
+    systems = {name: class_statistics(*classes(0.7, 1), 4) for name in "ab"}
+    accuracy, macro_f1 = compare_to_baseline(systems, n_shuffles=100)["b"]
+    assert (accuracy.delta, accuracy.bootstrap_p, accuracy.randomisation_p, accuracy.mcnemar_p) == (0, 1, 1, 1)
+    assert (macro_f1.delta, macro_f1.bootstrap_p, macro_f1.randomisation_p) == (0, 1, 1)
+
+
+def test_regressors_are_compared_by_every_metric():
+    draw = np.random.default_rng(5)
+    gold = draw.normal(size=200)
+    systems = {
+        name: regression_statistics(gold, gold + draw.normal(size=200) * noise)
+        for name, noise in (("a", 1), ("b", 0.4))
+    }
+    found = compare_to_baseline(systems, n_shuffles=500)["b"]
+    assert [one.metric for one in found] == ["spearman", "pearson", "r_squared", "mae", "rmse"]
+    assert all(max(one.bootstrap_p, one.randomisation_p) < 0.01 for one in found)
+    assert [one.delta > 0 for one in found] == [True, True, True, False, False]
+
+
+def test_samples_without_a_score_are_left_out():
+    # Two of three examples are equal in gold: many a resample has no correlation.
+    a = regression_statistics([1.0, 1.0, 2.0], [1.0, 2.0, 3.0])
+    found = compare_to_baseline({"a": a, "b": regression_statistics([1.0, 1.0, 2.0], [3.0, 2.0, 1.0])}, n_shuffles=50)
+    for one in (*found["a"], *found["b"]):
+        assert np.isfinite([one.mean, one.low, one.high]).all()
+
+
+def test_systems_of_other_examples_are_refused():
+    with pytest.raises(DataError) as caught:
+        compare_to_baseline(
+            {"a": statistics_of(WEAK)[:1], "b": text_statistics(WEAK[:9], REFERENCES[:9], metrics=["ter"])}
+        )
+    assert str(caught.value) == (
+        "Systems are compared over the same examples by the same metrics, but the first has 120 of bleu, "
+        "and another 9 of ter.\nScore every system on the whole test set by the same metrics."
+    )

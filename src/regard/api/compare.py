@@ -9,9 +9,10 @@ from regard.api.evaluate import read_test_set
 from regard.api.run import Run
 from regard.config import DataConfig, DecodingConfig
 from regard.errors import DataError, UsageError
-from regard.evaluation.report import Comparison, System, check_names, compare_systems
-from regard.evaluation.statistics import check_tokenizer
-from regard.evaluation.text_report import TextComparison, TextSystem, compare_texts
+from regard.evaluation.comparison import Comparison, System, check_names, compare_systems
+from regard.evaluation.generated_comparison import GeneratingSystem, compare_generated
+from regard.evaluation.generated_text import check_tokenizer
+from regard.evaluation.perplexity import cross_entropy_statistics
 from regard.tasks.language_model.corpus_loss import text_costs
 from regard.tasks.language_model.task import Language
 from regard.tasks.task import Progress
@@ -30,7 +31,7 @@ def compare(
     tokenize: str = "13a",
     on_bad: str = "",
     progress: Progress = lambda what, done: None,
-) -> Comparison | TextComparison:
+) -> Comparison:
     """Compare runs of one task with the first of them on one test set: scores, significance, size and speed.
 
     Translators translate it; language models read it, and those of different vocabularies are compared by bits per byte.
@@ -62,13 +63,11 @@ def compare(
         outputs = one.translate(sources, decoding=decoding, progress=partial(progress, f"translating with {name}"))
         seconds = time.perf_counter() - began
         hypotheses = [output.text for output in outputs]
-        systems.append(System(name=name, hypotheses=hypotheses, parameters=one.n_parameters, seconds=seconds))
-    return compare_systems(systems, sources=sources, references=references, tokenize=tokenize)
+        systems.append(GeneratingSystem(name=name, hypotheses=hypotheses, parameters=one.n_parameters, seconds=seconds))
+    return compare_generated(systems, sources=sources, references=references, tokenize=tokenize)
 
 
-def _compare_texts(
-    runs: Sequence[Run], files: Sequence[str], data: DataConfig, *, progress: Progress
-) -> TextComparison:
+def _compare_texts(runs: Sequence[Run], files: Sequence[str], data: DataConfig, *, progress: Progress) -> Comparison:
     tasks = [run.language_task for run in runs]
     alike = len({task.tokenizer.to_json() for task in tasks}) == 1
     texts = [task.read(files, data, progress=progress) for task in tasks]
@@ -79,17 +78,22 @@ def _compare_texts(
             "have different vocabularies: no score compares them.",
             "Compare runs of one vocabulary (regard train … --vocabulary RUN), or on text that none of them loses.",
         )
+    metrics = (*(("loss", "perplexity") if alike else ()), *(("bits_per_byte",) if all(keeping) else ()))
     systems = []
     for run, task, text in zip(runs, tasks, texts, strict=True):
         name = str(run.reference)
         costs = text_costs(task, run.model, text, data, progress=partial(progress, f"reading with {name}"))
         systems.append(
-            TextSystem(
+            System(
                 name=name,
-                nats=costs.nats,
-                n_tokens=costs.n_tokens,
+                statistics=[
+                    found
+                    for found in cross_entropy_statistics(costs.nats, costs.n_tokens, costs.n_bytes)
+                    if found.metric in metrics
+                ],
                 parameters=run.n_parameters,
                 seconds=costs.seconds,
+                counts={"tokens": int(costs.n_tokens.sum())},
             )
         )
     notes = list(dict.fromkeys(note for task, text in zip(tasks, texts, strict=True) for note in task.notes(text)))
@@ -102,5 +106,4 @@ def _compare_texts(
         notes.append(f"Documents are told apart as {runs[0].reference} was trained: {how}.")
     if len(costs.n_bytes) < FEW:
         notes.append(f"Fewer than {FEW} {costs.unit}: the tests can hardly tell a difference from chance.")
-    metrics = (*(("loss", "perplexity") if alike else ()), *(("bits_per_byte",) if all(keeping) else ()))
-    return compare_texts(systems, n_bytes=costs.n_bytes, unit=costs.unit, metrics=metrics, notes=notes)
+    return compare_systems(systems, unit=costs.unit, throughput=("bytes", int(costs.n_bytes.sum())), notes=notes)

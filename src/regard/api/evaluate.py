@@ -12,8 +12,10 @@ from regard.api.predict import Prediction
 from regard.config import DataConfig, DecodingConfig
 from regard.data.formats import Pair, read_pairs
 from regard.errors import DataError
+from regard.evaluation.generated_text import score_translations
 from regard.evaluation.lengths import LengthBucket, scores_by_length
-from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.evaluation.perplexity import perplexity
+from regard.evaluation.scores import Score
 from regard.inspection.block_ablation import BlockOff, lasting_blocks, switch_off_blocks
 from regard.tasks.denoising.base import HiddenText
 from regard.tasks.images.captioning import Caption

@@ -15,7 +15,7 @@ from regard.api.evaluate import Evaluation, evaluate_captions, evaluate_labels, 
 from regard.api.predict import Prediction, check_list, predict
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.errors import CheckpointError, UsageError
-from regard.evaluation.statistics import check_tokenizer
+from regard.evaluation.generated_text import check_tokenizer
 from regard.models.presets import rebuild_model
 from regard.runs import checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint

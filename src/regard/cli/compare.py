@@ -19,8 +19,7 @@ from regard.cli.terminal import Stages, note, print_facts, print_json, print_lin
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.evaluation.report import Comparison
-    from regard.evaluation.text_report import TextComparison
+    from regard.evaluation.comparison import Comparison
 
 
 def compare(
@@ -56,44 +55,27 @@ def compare(
         decoding = changed(one.config.decoding, **as_fields(search))
         one.config = dataclasses.replace(one.config, decoding=decoding)
     from regard import api
-    from regard.evaluation.text_report import TextComparison
 
     with Stages(unit="sentences" if translates else "tokens", others={"encoding": "lines"}) as stages:
         found = api.compare(
             loaded, data, source=source, target=target, tokenize=tokenize, on_bad=on_bad, progress=stages
         )
-    if isinstance(found, TextComparison):
-        show_texts(found, json=json)
-        return
     if picture:
         draw_lengths(found, picture)
-    if json:
-        print_json(found.as_json())
-        return
-    print_table(*found.as_table())
-    print_lines([""])
-    print_table(*found.as_significance_table(), left=(0, 1))
-    if by_length:
-        print_lines([""])
-        print_table(*found.as_length_table())
-    for example in found.examples:
-        print_lines(["", f"line {example.line:,}, where chrF differs by {example.spread:.1f}"])
-        rows = [("source", example.source), *(("expected", text) for text in example.references)]
-        rows += [(f"{name} ({example.chrf[name]:.0f})", text) for name, text in example.outputs.items()]
-        print_facts(rows, results())
-
-
-def show_texts(found: "TextComparison", *, json: bool) -> None:
-    """Show language models side by side."""
     for text in found.notes:
         note(text)
     if json:
-        print_json(found.as_json())
+        print_json(found.to_json())
         return
-    tell(f"{found.n_bytes:,} bytes; paired are {found.n_units:,} {found.unit}")
-    print_table(*found.as_table())
-    print_lines([""])
-    print_table(*found.as_significance_table(), left=(0, 1))
+    if found.unit != found.throughput_unit:
+        tell(f"{found.amount:,} {found.throughput_unit}; paired are {found.n_units:,} {found.unit}")
+    tables = [found.table(), found.significance_table(), found.length_table() if by_length else None]
+    for number, table in enumerate(table for table in tables if table):
+        print_lines([""] if number else [])
+        print_table(table.headings, table.rows, left=table.left)
+    for example in found.examples:
+        print_lines(["", example.heading])
+        print_facts(example.facts(), results())
 
 
 def draw_lengths(found: "Comparison", file: str) -> None:
@@ -101,9 +83,9 @@ def draw_lengths(found: "Comparison", file: str) -> None:
     from regard.inspection.curves import lengths_picture
     from regard.inspection.render import save
 
-    held = [bucket for bucket in found.rows[0].by_length if bucket.sentences]
+    held = [bucket for bucket in found.results[0].by_length if bucket.sentences]
     scores = {
-        row.system: [bucket.scores[0].value for bucket in row.by_length if bucket.sentences] for row in found.rows
+        row.system: [bucket.scores[0].value for bucket in row.by_length if bucket.sentences] for row in found.results
     }
     ranges, counts = [bucket.label for bucket in held], [bucket.sentences for bucket in held]
     note(f"drawn: {save(lengths_picture(ranges, counts, scores, label=held[0].scores[0].label), file)}")

@@ -134,7 +134,7 @@ def score(run: "Run", corpus: Path) -> None:
     """Score the run on sentences it has not seen and on longer ones, beside a dictionary; show some outputs."""
     from regard.api import read_test_set
     from regard.demo.corpus import dictionary_baseline
-    from regard.evaluation.scores import score_translations
+    from regard.evaluation.generated_text import score_translations
 
     rows, examples = [], []
     for split, label in (("test", "unseen sentences"), ("long", "longer than any in training")):

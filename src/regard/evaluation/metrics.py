@@ -32,6 +32,9 @@ _ALL = (  # in the order in which tables have them
     Metric(name="bleu", label="BLEU", decoded=True),
     Metric(name="chrf", label="chrF", decoded=True),
     Metric(name="ter", label="TER", higher_is_better=False, decoded=True),
+    Metric(name="exact_match", label="exact match", percent=True, decoded=True),
+    Metric(name="wer", label="WER", higher_is_better=False, percent=True, decoded=True),
+    Metric(name="cer", label="CER", higher_is_better=False, percent=True, decoded=True),
     Metric(name="accuracy", label="accuracy", percent=True),
     Metric(name="top_5", label="top-5 accuracy", percent=True),
     Metric(name="masked_accuracy", label="masked accuracy", percent=True),
@@ -40,8 +43,10 @@ _ALL = (  # in the order in which tables have them
     Metric(name="entity_precision", label="entity precision", percent=True),
     Metric(name="entity_recall", label="entity recall", percent=True),
     Metric(name="spearman", label="Spearman", digits=3),
+    Metric(name="pearson", label="Pearson", digits=3),
     Metric(name="r_squared", label="R²", digits=3),
     Metric(name="mae", label="MAE", digits=3, higher_is_better=False),
+    Metric(name="rmse", label="RMSE", digits=3, higher_is_better=False),
 )
 METRICS = {metric.name: metric for metric in _ALL}
 

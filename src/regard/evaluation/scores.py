@@ -1,27 +1,16 @@
-"""How good an output is: BLEU, chrF and TER by sacreBLEU, each with the signature that makes it comparable; perplexity.
+"""A score: one number, the metric it is of, and the signature that makes it comparable with others."""
 
-Knows strings and numbers, no model. Scores of labels are in `labels.py`, of numbers in `numbers.py`.
-"""
-
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from regard.evaluation.metrics import Metric, find_metric
-from regard.evaluation.statistics import (
-    METRICS,
-    References,
-    Statistics,
-    gather_statistics,
-    text_statistics,
-)
+from regard.evaluation.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One number, what it measures, and under which settings (sacreBLEU's signature)."""
+    """One number, what it measures, and under which settings (as sacreBLEU's signatures say it)."""
 
     name: str
     value: float
@@ -46,38 +35,12 @@ class Score:
         return f"{self.label} {self.text}{' %' if self.metric.percent else ''}"
 
 
-def score_translations(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    metrics: Sequence[str] = METRICS,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> list[Score]:
-    """Score a whole corpus; the settings are those of `gather_statistics`."""
-    gathered = gather_statistics(hypotheses, references, metrics=metrics, tokenize=tokenize, lowercase=lowercase)
-    return [score_of(found) for found in gathered]
+def score_table(scores: Sequence[Score]) -> Table:
+    """One row per score: its name, its value, its signature."""
+    rows = [(score.label, score.text, score.signature) for score in scores]
+    return Table(headings=("score", "value", "signature"), rows=tuple(rows), left=(0, 2))
 
 
-def score_of(statistics: Statistics) -> Score:
-    """Score the corpus whose sentences were counted."""
-    return Score(name=statistics.metric, value=statistics.score, signature=statistics.signature)
-
-
-def perplexity(loss: float) -> Score:
-    """Turn a mean cross entropy (in nats a token, without label smoothing) into a perplexity."""
-    try:
-        value = math.exp(loss)
-    except OverflowError:
-        value = math.inf
-    return Score(name="perplexity", value=value, signature="unit:token")
-
-
-def text_scores(nats: float, *, n_tokens: int, n_bytes: int | None) -> list[Score]:
-    """Score running text by the cross entropy of its tokens, summed, in nats.
-
-    n_bytes: of the text, if its tokens hold all of it; None for no bits per byte. These compare models over different
-    vocabularies: what all the text costs, over all its bytes.
-    """
-    whole = None if n_bytes is None else np.array([float(n_bytes)])
-    return [score_of(found) for found in text_statistics(np.array([nats]), np.array([float(n_tokens)]), whole)]
+def scores_to_json(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
+    """Value and signature of each score by its name."""
+    return {score.name: {"value": score.value, "signature": score.signature} for score in scores}

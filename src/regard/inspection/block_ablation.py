@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.errors import UsageError
-from regard.evaluation import labels as evaluation
+from regard.evaluation import classification as evaluation
 from regard.models.resnet import ResNet
 from regard.tasks.images.image_classification import Image
 from regard.tasks.images.image_examples import ImageExamples

@@ -246,7 +246,7 @@ def test_scores_are_over_all_hidden_tokens(
     assert [score.name for score in scores] == ["loss", "perplexity", "masked_accuracy"]
     n_hidden = sum(len(goals) for _, goals in answers(task, model, text))
     assert [score.signature for score in scores] == [
-        f"{own}|hidden:0.15" for own in ("unit:nats a token", "unit:token", f"tokens:{n_hidden}")
+        f"{own}|hidden:0.15" for own in ("unit:nats per token", "unit:token", f"tokens:{n_hidden}")
     ]
     assert done[-1] == text.n_tokens == 250
     total, weight = 0.0, 0.0

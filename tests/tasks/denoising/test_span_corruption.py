@@ -163,7 +163,7 @@ def test_scores_are_over_all_that_is_written(tmp_path: Path) -> None:
     text = task.read([write(tmp_path / "test.txt", lines(30))], task.config.data, progress=lambda what, done: None)
     done: list[int] = []
     loss, perplexity = task.scores(model, text, progress=done.append)
-    assert (loss.name, loss.signature) == ("loss", "unit:nats a token|hidden:0.15|span:3")
+    assert (loss.name, loss.signature) == ("loss", "unit:nats per token|hidden:0.15|span:3")
     assert (perplexity.name, perplexity.signature) == ("perplexity", "unit:token|hidden:0.15|span:3")
     assert loss.value == pytest.approx(math.log(task.tokenizer.vocab_size), rel=0.3)
     assert perplexity.value == pytest.approx(math.exp(loss.value))

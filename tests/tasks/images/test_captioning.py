@@ -14,7 +14,7 @@ from torch import nn
 import regard
 from regard import config as configuration
 from regard.errors import ConfigError, UsageError
-from regard.evaluation.scores import score_translations
+from regard.evaluation.generated_text import score_translations
 from regard.models.captioner import Captioner
 from regard.models.presets import build_model, model_config
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples

@@ -21,7 +21,8 @@ from regard.data.pipeline.bad_rows import LeftOut, allowed_share
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import DataError
-from regard.evaluation.scores import Score, text_scores
+from regard.evaluation.perplexity import text_scores
+from regard.evaluation.scores import Score
 from regard.tasks.denoising.examples import ENDS, PieceBatch, PieceExamples
 from regard.tasks.max_length import longest_text, refuse_short
 from regard.tasks.task import Examples, Prepared, Progress, Validation

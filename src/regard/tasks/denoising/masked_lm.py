@@ -18,8 +18,9 @@ from regard.config import DecodingConfig
 from regard.data.text.masking import MASK, MASKED, REPLACED, Choices, mask_tokens
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError
-from regard.evaluation.labels import share_right
-from regard.evaluation.scores import Score, text_scores
+from regard.evaluation.classification import share_correct
+from regard.evaluation.perplexity import text_scores
+from regard.evaluation.scores import Score
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
 from regard.tasks.denoising.base import HiddenText, Sample, batches
 from regard.tasks.denoising.examples import PieceBatch, PieceExamples
@@ -92,7 +93,7 @@ class Mask(HiddenText):
                 n_hidden += len(goals)
                 n_read += batch.n_tokens
                 progress(n_read)
-        accuracy = share_right(n_right, n_hidden, unit="tokens", name="masked_accuracy")
+        accuracy = share_correct(n_right, n_hidden, unit="tokens", name="masked_accuracy")
         return self.signed([*text_scores(total, n_tokens=n_hidden, n_bytes=None), accuracy])
 
     def samples(self, model: nn.Module, batch: PieceBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:

@@ -24,7 +24,9 @@ from regard.data.images.decoding import Pixels
 from regard.data.images.storage import ImageSet
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError
-from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.evaluation.generated_text import score_translations
+from regard.evaluation.perplexity import perplexity
+from regard.evaluation.scores import Score
 from regard.models.presets import decided_by_data, find_preset, usual_image_size
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
 from regard.tasks.images.caption_generation import Described, Looking, Writer, look

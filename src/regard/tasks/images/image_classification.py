@@ -23,7 +23,8 @@ from regard.data.images.dataset import ImageData, prepare_images, read_images
 from regard.data.images.decoding import Pixels, pixels_of, read_image
 from regard.data.images.storage import ImageSet
 from regard.errors import ConfigError, UsageError
-from regard.evaluation import labels as evaluation
+from regard.evaluation import classification as evaluation
+from regard.evaluation.confusion_matrix import confusion_counts
 from regard.evaluation.scores import Score
 from regard.models.presets import decided_by_data, find_preset, usual_image_size
 from regard.tasks.images.image_examples import ImageBatch, ImageExamples, ImageList, Logits, read_in_batches
@@ -185,7 +186,7 @@ class Image:
 
     def confusion(self, examples: ImageExamples, outputs: Logits) -> npt.NDArray[np.int64]:
         """How often each class (a row) was taken for which (a column), in the order of `table.labels`."""
-        return evaluation.confusion(examples.images.classes, outputs.argmax(1), self.n_outputs)
+        return confusion_counts(examples.images.classes, outputs.argmax(1), self.n_outputs)
 
     def answers(self, examples: ImageExamples, outputs: Logits) -> list[Classified]:
         """What was said of each example, as `predict` says it."""

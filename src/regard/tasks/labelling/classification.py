@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
-from regard.evaluation import labels as evaluation
+from regard.evaluation import classification as evaluation
+from regard.evaluation.confusion_matrix import confusion_counts
 from regard.evaluation.scores import Score
 from regard.tasks.labelling.base import softmax
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
@@ -68,7 +69,7 @@ class Classify(WholeSequenceTask[Classified]):
 
     def confusion(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> npt.NDArray[np.int64]:
         """How often each class (a row) was taken for which (a column), in the order of `table.labels`."""
-        return evaluation.confusion(examples.corpus.numbers["label"], np.stack(outputs).argmax(1), self.n_outputs)
+        return confusion_counts(examples.corpus.numbers["label"], np.stack(outputs).argmax(1), self.n_outputs)
 
     def expected(self, examples: SequenceExamples) -> list[str]:
         return [self.table.labels[number] for number in examples.corpus.numbers["label"].tolist()]

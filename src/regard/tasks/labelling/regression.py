@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
-from regard.evaluation.numbers import mean_absolute_error, r_squared, spearman
+from regard.evaluation.regression import mean_absolute_error, r_squared, spearman
 from regard.evaluation.scores import Score
 from regard.tasks.labelling.examples import Outputs, SequenceExamples
 from regard.tasks.labelling.whole_sequence import WholeSequenceTask

@@ -19,7 +19,8 @@ from torch import Tensor
 from regard.data.labelled.encoding import encode_words
 from regard.data.pipeline.corpus import Corpus, Integers
 from regard.errors import UsageError
-from regard.evaluation.labels import accuracy, are_entities, entity_scores
+from regard.evaluation.classification import accuracy
+from regard.evaluation.entities import are_entities, entity_scores
 from regard.evaluation.scores import Score
 from regard.tasks.labelling.base import SequenceTask, softmax
 from regard.tasks.labelling.examples import Outputs, Rows, SequenceBatch, SequenceExamples, TokenSequences

@@ -20,7 +20,8 @@ from regard.data.documents.dataset import TextData, prepare_text, text_corpus
 from regard.data.pipeline.bad_rows import LeftOut, allowed_share
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError
-from regard.evaluation.scores import Score, text_scores
+from regard.evaluation.perplexity import text_scores
+from regard.evaluation.scores import Score
 from regard.models.presets import find_preset
 from regard.tasks.language_model.continuation import Generator
 from regard.tasks.language_model.examples import WindowBatch, WindowExamples

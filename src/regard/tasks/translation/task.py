@@ -20,7 +20,9 @@ from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
 from regard.data.pairs.dataset import Vocabulary, prepare_parallel
 from regard.errors import ConfigError
-from regard.evaluation.scores import Score, perplexity, score_translations
+from regard.evaluation.generated_text import score_translations
+from regard.evaluation.perplexity import perplexity
+from regard.evaluation.scores import Score
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.token_loss import token_loss
 from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts
