@@ -18,8 +18,10 @@ from regard.tasks.images.captioning import Caption
 from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.translation.examples import PairBatch
 from regard.tasks.translation.task import Translate
-from regard.training.cost import AnyLoad, ImageLoad, Kept, Load, kept_bytes, made_up_loss, shapes, training_flops
+from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
+from regard.training.cost import SavedActivations, activation_bytes, meta_model, training_flops
 from regard.training.paper import RUNS, TOKENS, VOCAB_SIZE
+from regard.training.synthetic_batch import synthetic_loss
 
 CPU = torch.device("cpu")
 
@@ -52,8 +54,8 @@ def transformer_flops(config: Any, n: float, s: int, t: int) -> float:
 @pytest.mark.parametrize(("source", "target"), [(30, 30), (7, 150)])
 def test_a_transformer_costs_what_its_formula_says(source: int, target: int) -> None:
     config = config_of("transformer-small", 1000)
-    load = Load(n_sequences=2.5, length=source, target_length=target)
-    assert training_flops(shapes(config), "translate", load) == transformer_flops(config, 2.5, source, target)
+    batch = BatchShape(n_sequences=2.5, length=source, target_length=target)
+    assert training_flops(meta_model(config), batch) == transformer_flops(config, 2.5, source, target)
 
 
 def test_other_lengths_would_hardly_change_what_the_papers_runs_cost() -> None:
@@ -69,19 +71,19 @@ def test_a_gpt_costs_what_its_formula_says() -> None:
     config: Any = config_of("gpt-mini", 1000)
     d, t = config.d_model, 200
     forward = config.n_layers * (t * 12 * d * d + 2 * t * t * d) + t * d * 1000
-    assert training_flops(shapes(config), "language", Load(n_sequences=3, length=t)) == 3 * 2 * 3 * forward
+    assert training_flops(meta_model(config), BatchShape(n_sequences=3, length=t)) == 3 * 2 * 3 * forward
 
 
 def test_an_lstm_costs_what_its_formula_says() -> None:
     config: Any = config_of("lstm", head="tokens", n_outputs=3)
     d, state, t = config.d_model, config.d_state, 40
     forward = t * (4 * state * (d + state) + 4 * state * (state + state) + 3 * state)
-    assert training_flops(shapes(config), "tag", Load(n_sequences=8, length=t)) == 3 * 2 * 8 * forward
+    assert training_flops(meta_model(config), BatchShape(n_sequences=8, length=t)) == 3 * 2 * 8 * forward
 
 
 def test_a_window_spares_arithmetic() -> None:
-    load = Load(n_sequences=1, length=256)
-    far, near = (training_flops(shapes(config_of("gpt-mini", window=window)), "language", load) for window in (0, 8))
+    batch = BatchShape(n_sequences=1, length=256)
+    far, near = (training_flops(meta_model(config_of("gpt-mini", window=window)), batch) for window in (0, 8))
     assert near < far
 
 
@@ -105,29 +107,28 @@ def test_a_real_step_multiplies_as_much(preset: str, within: float) -> None:
     inputs = (ids,) if task == "language" else (ids, torch.full((6,), 12), ids)
     with FlopCounterMode(display=False) as counter:
         F.cross_entropy(model(*inputs).flatten(0, 1), ids.flatten()).backward()
-    load = Load(n_sequences=6, length=12, target_length=0 if task == "language" else 12)
-    assert training_flops(shapes(config), task, load) == pytest.approx(counter.get_total_flops(), rel=within, abs=0)
+    batch = BatchShape(n_sequences=6, length=12, target_length=0 if task == "language" else 12)
+    assert training_flops(meta_model(config), batch) == pytest.approx(counter.get_total_flops(), rel=within, abs=0)
 
 
 def test_a_mean_length_lies_between_whole_ones() -> None:
-    model = shapes(config_of("transformer-tiny"))
+    model = meta_model(config_of("transformer-tiny"))
     short, mean, long = (
-        training_flops(model, "translate", Load(n_sequences=1, length=10, target_length=length))
-        for length in (10, 10.25, 11)
+        training_flops(model, BatchShape(n_sequences=1, length=10, target_length=length)) for length in (10, 10.25, 11)
     )
     assert mean == 0.75 * short + 0.25 * long
 
 
 def test_counting_leaves_a_model_as_it_was() -> None:
-    model = shapes(config_of("gpt-nano"))
-    training_flops(model, "language", Load(n_sequences=1, length=4))
+    model = meta_model(config_of("gpt-nano"))
+    training_flops(model, BatchShape(n_sequences=1, length=4))
     assert all(parameter.requires_grad for parameter in model.parameters())
     assert all(parameter.device.type == "meta" for parameter in model.parameters())
 
 
 def test_masked_words_are_guessed_only_where_they_are_hidden() -> None:
     few, many = (
-        training_flops(shapes(config_of("bert-tiny", vocab, head="words")), "mask", Load(n_sequences=1, length=100))
+        training_flops(meta_model(config_of("bert-tiny", vocab, head="words")), BatchShape(n_sequences=1, length=100))
         for vocab in (1000, 2000)
     )
     assert many - few == 3 * 2 * 15 * 1000 * 128  # 15 % of a hundred
@@ -145,7 +146,7 @@ def test_a_convnet_costs_what_its_formula_says() -> None:
     first = convolution_flops(3, 3, 32, 28)
     others = convolution_flops(32, 3, 64, 14) + convolution_flops(64, 3, 128, 7)
     # Of the first layer no gradient of what it reads, which are pixels.
-    flops = training_flops(shapes(image_config("convnet")), "image", ImageLoad(n_images=5, size=28))
+    flops = training_flops(meta_model(image_config("convnet")), ImageBatchShape(n_images=5, size=28))
     assert flops == 5 * (2 * first + 3 * (others + 2 * 128 * 10))
 
 
@@ -157,7 +158,7 @@ def test_a_vit_costs_what_its_formula_says() -> None:
     layers = (config.n_layers - 1) * (t * (4 * d * d + 2 * d * f) + 2 * t * t * d)
     last = 2 * t * d * d + 2 * d * d + 2 * d * f + 2 * t * d  # all are heard there, and only the class token is asked
     others = layers + last + d * 10
-    flops = training_flops(shapes(config), "image", ImageLoad(n_images=3, size=28))
+    flops = training_flops(meta_model(config), ImageBatchShape(n_images=3, size=28))
     assert flops == 3 * 2 * (2 * first + 3 * others)
 
 
@@ -170,8 +171,8 @@ def test_a_captioner_reads_an_image_once_for_all_its_captions() -> None:
     cross = 2 * length * d * d + 2 * n_patches * d * d + 2 * length * n_patches * d
     layer = length * (4 * d * d + 2 * d * f) + 2 * length * length * d + cross
     caption = config.n_decoder_layers * layer + length * d * 50
-    load = ImageLoad(n_images=2, size=32, n_captions=5, caption_length=length)
-    assert training_flops(shapes(config), "caption", load) == 2 * 2 * (2 * first + 3 * (encoder + 5 * caption))
+    batch = ImageBatchShape(n_images=2, size=32, n_captions=5, caption_length=length)
+    assert training_flops(meta_model(config), batch) == 2 * 2 * (2 * first + 3 * (encoder + 5 * caption))
 
 
 @pytest.mark.parametrize(
@@ -184,14 +185,14 @@ def test_a_captioner_reads_an_image_once_for_all_its_captions() -> None:
     ],
 )
 def test_published_figures(preset: str, sizes: dict[str, int], edge: int, published: float) -> None:
-    model = shapes(image_config(preset, **sizes))
-    load = ImageLoad(n_images=1, size=edge)
+    model = meta_model(image_config(preset, **sizes))
+    batch = ImageBatchShape(n_images=1, size=edge)
     with listening(model, "states", lambda name, states: None):  # as published, with what nobody reads in the end
         with FlopCounterMode(display=False) as counter, torch.no_grad():
-            made_up_loss(model.eval(), "image", load)
+            synthetic_loss(model.eval(), batch)
         forward = counter.get_total_flops()
         assert forward / 2 == pytest.approx(published, rel=0.01)
-        assert training_flops(model, "image", load) == pytest.approx(3 * forward, rel=0.01)
+        assert training_flops(model, batch) == pytest.approx(3 * forward, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -208,10 +209,10 @@ def test_a_real_step_on_images_multiplies_as_much(
     monkeypatch: pytest.MonkeyPatch, preset: str, sizes: dict[str, Any], edge: int
 ) -> None:
     monkeypatch.setattr(attention_kernels, "FEW_SINGLE", 0)  # torch does not count what its fused kernel does on a CPU
-    config, load = image_config(preset, **sizes), ImageLoad(n_images=2, size=edge)
+    config, batch = image_config(preset, **sizes), ImageBatchShape(n_images=2, size=edge)
     with FlopCounterMode(display=False) as counter:
-        made_up_loss(build_model(config).train(), "image", load, device=CPU).backward()
-    assert training_flops(shapes(config), "image", load) == counter.get_total_flops()
+        synthetic_loss(build_model(config).train(), batch, device=CPU).backward()
+    assert training_flops(meta_model(config), batch) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize(
@@ -230,67 +231,67 @@ def test_a_real_step_on_captions_multiplies_as_much(preset: str, within: float) 
     with FlopCounterMode(display=False) as counter:
         logits = build_model(config).train()(images, target, image_of)
         F.cross_entropy(logits.flatten(0, 1), target.flatten()).backward()
-    load = ImageLoad(n_images=2, size=32, n_captions=3, caption_length=12)
-    counted = training_flops(shapes(config), "caption", load)
+    batch = ImageBatchShape(n_images=2, size=32, n_captions=3, caption_length=12)
+    counted = training_flops(meta_model(config), batch)
     assert counted == pytest.approx(counter.get_total_flops(), rel=within, abs=0)
 
 
 # -- memory -------------------------------------------------------------------------------------------------------------
 
 
-def really_kept(config: ModelConfig, task: str, load: AnyLoad, *, precision: str = "fp32") -> int:
+def really_kept(config: ModelConfig, batch: AnyBatchShape, *, precision: str = "fp32") -> int:
     """What a real step on the CPU keeps."""
     model = build_model(config).train()
-    kept = Kept(model)
+    kept = SavedActivations(model)
     machine = runtime.Machine(device=CPU, precision=precision, threads=1)
     with kept.hooks(), seeded(0), machine.autocast():
-        made_up_loss(model, task, load, device=CPU)
+        synthetic_loss(model, batch, device=CPU)
     return kept.n_bytes
 
 
-def counted(config: ModelConfig, task: str, load: AnyLoad, *, precision: str = "fp32") -> float:
-    return kept_bytes(shapes(config), task, load, on_cpu=True, precision=precision)
+def counted(config: ModelConfig, batch: AnyBatchShape, *, precision: str = "fp32") -> float:
+    return activation_bytes(meta_model(config), batch, on_cpu=True, precision=precision)
 
 
 @pytest.mark.parametrize(
-    ("preset", "task", "load", "fields"),
+    ("preset", "batch", "fields"),
     [
-        ("transformer-tiny", "translate", Load(n_sequences=8, length=20, target_length=25), {}),
-        ("gpt-nano", "language", Load(n_sequences=8, length=64), {}),
-        ("llama-nano", "language", Load(n_sequences=5, length=40), {}),
-        ("bert-tiny", "mask", Load(n_sequences=8, length=40), {"head": "words"}),
-        ("bert-tiny", "classify", Load(n_sequences=8, length=40), {"head": "sequence", "n_outputs": 3}),
+        ("transformer-tiny", BatchShape(n_sequences=8, length=20, target_length=25), {}),
+        ("gpt-nano", BatchShape(n_sequences=8, length=64), {}),
+        ("llama-nano", BatchShape(n_sequences=5, length=40), {}),
+        ("bert-tiny", BatchShape(n_sequences=8, length=40), {"head": "words"}),
+        ("bert-tiny", BatchShape(n_sequences=8, length=40), {"head": "sequence", "n_outputs": 3}),
     ],
 )
-def test_a_real_step_keeps_as_much(preset: str, task: str, load: Load, fields: dict[str, Any]) -> None:
+def test_a_real_step_keeps_as_much(preset: str, batch: BatchShape, fields: dict[str, Any]) -> None:
     config = config_of(preset, **fields)
-    assert counted(config, task, load) == really_kept(config, task, load)
+    assert counted(config, batch) == really_kept(config, batch)
 
 
 @pytest.mark.parametrize(
-    ("preset", "task", "load", "within"),
+    ("preset", "batch", "within"),
     [
         # The fused kernel, for long sequences: only what masks take differs.
-        ("transformer-tiny", "translate", Load(n_sequences=3, length=150, target_length=160), 0.001),
-        ("t5-tiny", "translate", Load(n_sequences=8, length=20, target_length=25), 0.001),
+        ("transformer-tiny", BatchShape(n_sequences=3, length=150, target_length=160), 0.001),
+        ("t5-tiny", BatchShape(n_sequences=8, length=20, target_length=25), 0.001),
         # Torch's kernels for whole sequences keep somewhat more than the steps that are counted.
-        ("birnn-attention", "translate", Load(n_sequences=6, length=20, target_length=20), 0.1),
+        ("birnn-attention", BatchShape(n_sequences=6, length=20, target_length=20), 0.1),
     ],
 )
-def test_a_real_step_keeps_about_as_much(preset: str, task: str, load: Load, within: float) -> None:
+def test_a_real_step_keeps_about_as_much(preset: str, batch: BatchShape, within: float) -> None:
     config = config_of(preset)
-    assert counted(config, task, load) == pytest.approx(really_kept(config, task, load), rel=within)
+    assert counted(config, batch) == pytest.approx(really_kept(config, batch), rel=within)
 
 
 def test_the_batch_of_a_task_keeps_about_as_much_as_the_made_up_one() -> None:
     config = config_of("transformer-tiny")
     model = build_model(config).train()
     ids, lengths = torch.ones(8, 21, dtype=torch.int64), torch.full((8,), 20)
-    kept = Kept(model)
+    kept = SavedActivations(model)
     with kept.hooks(), seeded(0):
         Translate.loss(cast(Any, None), model, PairBatch(ids[:, 1:], lengths, ids, lengths), smoothing=0.1)
-    load = Load(n_sequences=8, length=20, target_length=20)
-    assert counted(config, "translate", load) == pytest.approx(kept.n_bytes, rel=0.01)
+    batch = BatchShape(n_sequences=8, length=20, target_length=20)
+    assert counted(config, batch) == pytest.approx(kept.n_bytes, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -304,8 +305,8 @@ def test_the_batch_of_a_task_keeps_about_as_much_as_the_made_up_one() -> None:
     ],
 )
 def test_a_real_step_on_images_keeps_as_much(preset: str, sizes: dict[str, Any], edge: int) -> None:
-    config, load = image_config(preset, **sizes), ImageLoad(n_images=5, size=edge)
-    assert counted(config, "image", load) == really_kept(config, "image", load)
+    config, batch = image_config(preset, **sizes), ImageBatchShape(n_images=5, size=edge)
+    assert counted(config, batch) == really_kept(config, batch)
 
 
 @pytest.mark.parametrize(
@@ -315,8 +316,8 @@ def test_a_real_step_on_images_keeps_as_much(preset: str, sizes: dict[str, Any],
 )
 def test_a_real_step_on_captions_keeps_as_much(preset: str, within: float) -> None:
     config = image_config(preset, image_size=24)
-    load = ImageLoad(n_images=4, size=24, n_captions=3, caption_length=12)
-    assert counted(config, "caption", load) == pytest.approx(really_kept(config, "caption", load), rel=within, abs=0)
+    batch = ImageBatchShape(n_images=4, size=24, n_captions=3, caption_length=12)
+    assert counted(config, batch) == pytest.approx(really_kept(config, batch), rel=within, abs=0)
 
 
 def test_the_images_of_a_task_keep_about_as_much_as_made_up_ones() -> None:
@@ -326,11 +327,11 @@ def test_the_images_of_a_task_keep_about_as_much_as_made_up_ones() -> None:
     task = Caption(cast(Any, None), default_config("caption"), table)
     images = torch.zeros(4, 24, 24, 3, dtype=torch.uint8)
     target, lengths = torch.ones(12, 13, dtype=torch.int64), torch.full((12,), 12)
-    kept = Kept(model)
+    kept = SavedActivations(model)
     with kept.hooks(), seeded(0):
         task.loss(model, CaptionBatch(images, target, lengths, torch.arange(12) // 3), smoothing=0.1)
-    load = ImageLoad(n_images=4, size=24, n_captions=3, caption_length=12)
-    assert counted(config, "caption", load) == pytest.approx(kept.n_bytes, rel=0.01)
+    batch = ImageBatchShape(n_images=4, size=24, n_captions=3, caption_length=12)
+    assert counted(config, batch) == pytest.approx(kept.n_bytes, rel=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -341,28 +342,28 @@ def multiplies_bf16() -> bool:
 
 @pytest.mark.parametrize("length", [30, 150])
 def test_bf16_keeps_less(length: int, multiplies_bf16: bool) -> None:
-    config, load = config_of("gpt-nano", n_layers=2, context=160), Load(n_sequences=6, length=length)
-    found = counted(config, "language", load, precision="bf16")
-    assert found < 0.9 * counted(config, "language", load)
+    config, batch = config_of("gpt-nano", n_layers=2, context=160), BatchShape(n_sequences=6, length=length)
+    found = counted(config, batch, precision="bf16")
+    assert found < 0.9 * counted(config, batch)
     if not multiplies_bf16:
         pytest.skip("this processor cannot multiply bf16 matrices")
-    assert found == pytest.approx(really_kept(config, "language", load, precision="bf16"), rel=0.02)
+    assert found == pytest.approx(really_kept(config, batch, precision="bf16"), rel=0.02)
 
 
 @pytest.mark.parametrize(
     ("preset", "sizes", "edge"), [("resnet-20", {}, 16), ("convnet", {}, 16), ("vit-tiny", {"image_size": 28}, 28)]
 )
 def test_bf16_keeps_less_of_images(preset: str, sizes: dict[str, int], edge: int, multiplies_bf16: bool) -> None:
-    config, load = image_config(preset, **sizes), ImageLoad(n_images=16, size=edge)
-    found = counted(config, "image", load, precision="bf16")
-    assert found < 0.9 * counted(config, "image", load)
+    config, batch = image_config(preset, **sizes), ImageBatchShape(n_images=16, size=edge)
+    found = counted(config, batch, precision="bf16")
+    assert found < 0.9 * counted(config, batch)
     if not multiplies_bf16:
         pytest.skip("this processor cannot multiply bf16 matrices")
-    assert found == pytest.approx(really_kept(config, "image", load, precision="bf16"), rel=0.02)
+    assert found == pytest.approx(really_kept(config, batch, precision="bf16"), rel=0.02)
 
 
 def test_a_gpu_takes_the_fused_kernel_for_short_sequences_too() -> None:
-    model, load = shapes(config_of("gpt-nano")), Load(n_sequences=8, length=64)
-    on_gpu, on_cpu = (kept_bytes(model, "language", load, on_cpu=on_cpu, precision="fp32") for on_cpu in (False, True))
+    model, batch = meta_model(config_of("gpt-nano")), BatchShape(n_sequences=8, length=64)
+    on_gpu, on_cpu = (activation_bytes(model, batch, on_cpu=on_cpu, precision="fp32") for on_cpu in (False, True))
     weights = 4 * 4 * 4 * 8 * 64 * 64  # bytes, layers, heads, sequences, queries, keys
     assert 0.4 * weights < on_cpu - on_gpu < weights

@@ -4,7 +4,7 @@ import pytest
 
 from regard.errors import UsageError
 from regard.training import devices as module
-from regard.training.devices import DEVICES, TERA, Devices, find_devices
+from regard.training.devices import DEVICES, TERA, DeviceOptions, Devices, find_devices
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_devices_as_people_write_them(text: str, number: int, name: str, peak: float, precision: str) -> None:
-    found = find_devices(text)
+    found = find_devices(DeviceOptions(name=text))
     assert (found.n_devices, found.name, found.peak, found.precision) == (number, name, peak * TERA, precision)
     assert not found.on_cpu
 
@@ -39,18 +39,18 @@ def test_the_papers_devices_are_as_its_footnote_has_them() -> None:
 
 
 def test_a_precision_can_be_chosen() -> None:
-    assert find_devices("A100", precision="fp32").peak == 19.5 * TERA
+    assert find_devices(DeviceOptions(name="A100", precision="fp32")).peak == 19.5 * TERA
 
 
 def test_a_peak_can_be_given_of_any_device() -> None:
-    found = find_devices("2xAbacus", peak=3.0)
+    found = find_devices(DeviceOptions(name="2xAbacus", peak=3.0))
     assert found == Devices(name="Abacus", n_devices=2, peak=3.0, precision="fp32", source="as given")
     assert found.label == "2 Abacus"
-    assert find_devices("A100", peak=3.0, precision="bf16").precision == "bf16"
+    assert find_devices(DeviceOptions(name="A100", peak=3.0, precision="bf16")).precision == "bf16"
 
 
 def test_of_this_machine_the_peak_is_measured() -> None:
-    found = find_devices("this")
+    found = find_devices(DeviceOptions())
     assert (found.name, found.label, found.n_devices) == ("this", "this machine", 1)
     assert found.peak > 0
     assert found.source.startswith("measured on ")
@@ -60,23 +60,23 @@ def test_the_fastest_product_is_the_peak(monkeypatch: pytest.MonkeyPatch) -> Non
     clock = iter([0.0, 0.5, 0.5, 0.6, 0.6, 1.2])
     monkeypatch.setattr(module.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(module, "PEAK_SECONDS", 1.0)
-    assert find_devices("this").peak == pytest.approx(2 * 64**3 / 0.1)
+    assert find_devices(DeviceOptions()).peak == pytest.approx(2 * 64**3 / 0.1)
 
 
 @pytest.mark.parametrize(
     ("text", "options", "problem", "remedy"),
     [
-        ("P10", {}, "There is no device 'P10' in the table.", "Did you mean P100? Of any other, give the peak."),
-        ("8x", {}, "There is no device '8x' in the table.", "There is: "),
-        ("0xP100", {}, "Devices are written as 8xP100 or A100, not as '0xP100'.", "Name at least one device."),
-        (" ", {}, "Devices are written as 8xP100 or A100, not as ' '.", "Name at least one device."),
-        ("2xthis", {}, "There is one machine like this, not 2.", "Leave the number out: this"),
-        ("P100", {"precision": "bf16"}, "P100 has no bf16.", "Its precision is fp32."),
-        ("A100", {"precision": "fp3"}, "There is no precision 'fp3'.", "Did you mean fp32?"),
+        ("P10", {}, "Unknown device 'P10'.", "Did you mean P100? For any other, give --peak."),
+        ("8x", {}, "Unknown device '8x'.", "There is: "),
+        ("0xP100", {}, "--devices must be like 8xP100 or A100, not '0xP100'.", "Name at least one device."),
+        (" ", {}, "--devices must be like 8xP100 or A100, not ' '.", "Name at least one device."),
+        ("2xthis", {}, "'this' is one machine, not 2.", "Leave the number out: this"),
+        ("P100", {"precision": "bf16"}, "P100 does not support bf16.", "It supports fp32."),
+        ("A100", {"precision": "fp3"}, "--precision must be auto, fp32 or bf16, not 'fp3'.", "Did you mean fp32?"),
     ],
 )
 def test_devices_that_cannot_be(text: str, options: dict[str, Any], problem: str, remedy: str) -> None:
     with pytest.raises(UsageError) as raised:
-        find_devices(text, **options)
+        find_devices(DeviceOptions(name=text, **options))
     assert raised.value.problem == problem
     assert raised.value.remedy.startswith(remedy)

@@ -6,17 +6,20 @@ import torch
 from regard.config import ModelTable, TrainingConfig
 from regard.errors import ConfigError, UsageError
 from regard.models.presets import PRESETS, build_model, count_parameters
-from regard.training.cost import IMAGES, ImageLoad, Load, made_up_loss
-from regard.training.devices import TERA, find_devices
+from regard.training.batch_shape import BatchShape, ImageBatchShape
+from regard.training.devices import TERA, DeviceOptions, find_devices
 from regard.training.optimizer import Optimizer
 from regard.training.paper import RUNS
 from regard.training.plan import Plan, paper_plan, plan
+from regard.training.planned_batch import IMAGES, BatchOptions
+from regard.training.synthetic_batch import synthetic_loss
 
-P100 = find_devices("8xP100")
+P100 = find_devices(DeviceOptions(name="8xP100"))
 
 
 def planned(model: str | ModelTable = "transformer-tiny", **options: Any) -> Plan:
-    return plan(model, **{"devices": P100, **options})
+    of_batch = {key: options.pop(key) for key in ("tokens", "length", "images", "image_size") if key in options}
+    return plan(model, **{"batch": BatchOptions(**of_batch), "devices": P100, **options})
 
 
 # -- the paper ----------------------------------------------------------------------------------------------------------
@@ -98,9 +101,9 @@ def test_parameters_are_those_of_the_list_of_models() -> None:
 def test_good_defaults() -> None:
     found = planned()
     assert (found.vocab_size, found.tokens, found.steps, found.utilisation) == (8000, (4096, 4096), 10_000, 0.35)
-    assert found.load == Load(n_sequences=4096 / 30, length=30, target_length=30)
-    assert planned("gpt-nano").load == Load(n_sequences=64, length=64)  # its context
-    assert planned("bert-tiny").load == Load(n_sequences=32, length=128)
+    assert found.batch == BatchShape(n_sequences=4096 / 30, length=30, target_length=30)
+    assert planned("gpt-nano").batch == BatchShape(n_sequences=64, length=64)  # its context
+    assert planned("bert-tiny").batch == BatchShape(n_sequences=32, length=128)
 
 
 def test_time_is_flops_by_devices_peak_and_utilisation() -> None:
@@ -118,8 +121,8 @@ def test_more_tokens_cost_in_proportion() -> None:
 def test_a_longer_target_costs_more_than_a_longer_source() -> None:
     sides = {"length": 20, "vocab_size": 1000}
     source, target = (planned(tokens=tokens, **sides) for tokens in ((800, 400), (400, 800)))
-    assert source.load.target_length == 10
-    assert target.load.target_length == 40
+    assert source.batch.target_length == 10
+    assert target.batch.target_length == 40
     assert source.flops_per_step < target.flops_per_step  # the output layer
 
 
@@ -138,7 +141,7 @@ def test_vectors_have_no_vocabulary() -> None:
 def test_denoising_hides_a_part_of_a_text() -> None:
     # 15 of a hundred tokens in 5 spans: 85 and 5 marks are read, 15 and 5 marks written.
     found = planned("t5-tiny", task="denoise", tokens=100, length=9, vocab_size=100)
-    assert (found.tokens, found.load) == ((90, 20), Load(n_sequences=10, length=9, target_length=2))
+    assert (found.tokens, found.batch) == ((90, 20), BatchShape(n_sequences=10, length=9, target_length=2))
 
 
 # -- images -------------------------------------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ def test_denoising_hides_a_part_of_a_text() -> None:
 
 def test_a_step_is_so_many_images() -> None:
     found = planned("resnet-20", images=10, image_size=24)
-    assert found.load == ImageLoad(n_images=10, size=24)
+    assert found.batch == ImageBatchShape(n_images=10, size=24)
     assert (found.tokens, found.vocab_size) == ((), 0)
     assert found.config.n_outputs == 1000  # type: ignore[union-attr]
     assert planned("resnet-20", images=100, image_size=24).flops_per_step == 10 * found.flops_per_step
@@ -168,15 +171,15 @@ def test_a_step_is_so_many_images() -> None:
     ],
 )
 def test_a_size_that_suits_the_model(preset: str, fields: dict[str, Any], size: int) -> None:
-    load = planned(ModelTable(preset=preset, fields=fields), images=2).load
-    assert isinstance(load, ImageLoad)
-    assert load.size == size
+    batch = planned(ModelTable(preset=preset, fields=fields), images=2).batch
+    assert isinstance(batch, ImageBatchShape)
+    assert batch.size == size
 
 
 def test_good_defaults_of_images() -> None:
-    assert planned("vit-tiny").load == ImageLoad(n_images=128, size=56)
+    assert planned("vit-tiny").batch == ImageBatchShape(n_images=128, size=56)
     found = planned("captioner-vit")
-    assert found.load == ImageLoad(n_images=32, size=96, n_captions=5, caption_length=12)
+    assert found.batch == ImageBatchShape(n_images=32, size=96, n_captions=5, caption_length=12)
     assert (found.vocab_size, found.tokens) == (8000, (32 * 5 * 12,))
 
 
@@ -187,7 +190,7 @@ def test_what_is_learnt_of_images_can_be_changed() -> None:
 
 
 def test_images_are_shared_by_devices() -> None:
-    eight, one = (planned("resnet-20", devices=devices).memory for devices in ("8xP100", "P100"))
+    eight, one = (planned("resnet-20", devices=DeviceOptions(name=name)).memory for name in ("8xP100", "P100"))
     assert eight.weights == one.weights
     assert one.activations == pytest.approx(8 * eight.activations, rel=0.001)
 
@@ -199,8 +202,8 @@ def test_memory_by_kind_is_that_of_a_real_step() -> None:
     found = planned(tokens=160, length=20, vocab_size=100)
     model = build_model(found.config).train()
     optimizer = Optimizer(model, TrainingConfig())
-    load = Load(n_sequences=2, length=20, target_length=20)
-    made_up_loss(model, "translate", load, device=torch.device("cpu")).backward()
+    batch = BatchShape(n_sequences=2, length=20, target_length=20)
+    synthetic_loss(model, batch, device=torch.device("cpu")).backward()
     optimizer.update(0.1)
     weights = sum(parameter.nbytes for parameter in model.parameters())
     gradients = sum(gradient.nbytes for gradient in optimizer.gradients())
@@ -211,13 +214,16 @@ def test_memory_by_kind_is_that_of_a_real_step() -> None:
 
 
 def test_devices_share_the_batch_and_nothing_else() -> None:
-    eight, one = (planned("gpt-nano", devices=devices).memory for devices in ("8xP100", "P100"))
+    eight, one = (planned("gpt-nano", devices=DeviceOptions(name=name)).memory for name in ("8xP100", "P100"))
     assert eight.weights == one.weights
     assert 6 * eight.activations < one.activations < 8 * eight.activations  # but for what is there once
 
 
 def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
-    full, half = (planned("gpt-nano", devices="A100", precision=precision).memory for precision in ("fp32", "bf16"))
+    full, half = (
+        planned("gpt-nano", devices=DeviceOptions(name="A100", precision=precision)).memory
+        for precision in ("fp32", "bf16")
+    )
     assert half.weights == full.weights
     assert half.activations < 0.8 * full.activations
 
@@ -229,14 +235,19 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
     ("model", "options", "problem", "remedy"),
     [
         ("gtp2", {}, "There is no model 'gtp2'.", "Did you mean gpt2?"),
-        ("gpt2", {"task": "translate"}, "gpt2 is no model for the task 'translate'.", "There is: language."),
-        ("bert-tiny", {"task": "tga"}, "bert-tiny is no model for the task 'tga'.", "Did you mean tag?"),
-        ("gpt2", {"vocab_size": 0}, "A vocabulary has at least 1 token, not 0.", "Give a larger number."),
-        ("gpt2", {"tokens": 0}, "A step has at least 1 token, not 0.", "Give a larger number."),
-        ("t5-tiny", {"tokens": 1}, "A step has at least 1 token, not 0.", "Give a larger number."),  # nothing is hidden
-        ("gpt2", {"steps": -3}, "A run has at least 1 step, not -3.", "Give a larger number."),
-        ("gpt2", {"utilisation": 1.5}, "A utilisation lies above 0 and up to 1, not at 1.5.", "Usual is 0.35."),
-        ("gpt2", {"utilisation": 0.0}, "A utilisation lies above 0 and up to 1, not at 0.", "Usual is 0.35."),
+        ("gpt2", {"task": "translate"}, "gpt2 does not support the task 'translate'.", "There is: language."),
+        ("bert-tiny", {"task": "tga"}, "bert-tiny does not support the task 'tga'.", "Did you mean tag?"),
+        ("gpt2", {"vocab_size": 0}, "The vocabulary size must be at least 1, not 0.", "Give a larger number."),
+        ("gpt2", {"tokens": 0}, "The number of tokens per step must be at least 1, not 0.", "Give a larger number."),
+        (
+            "t5-tiny",
+            {"tokens": 1},
+            "The number of tokens per step must be at least 1, not 0.",
+            "Give a larger number.",
+        ),  # nothing is hidden
+        ("gpt2", {"steps": -3}, "The number of steps must be at least 1, not -3.", "Give a larger number."),
+        ("gpt2", {"utilisation": 1.5}, "Utilisation must be above 0 and at most 1, not 1.5.", "Usual is 0.35."),
+        ("gpt2", {"utilisation": 0.0}, "Utilisation must be above 0 and at most 1, not 0.", "Usual is 0.35."),
         (
             "gpt2",
             {"tokens": (5, 5)},
@@ -246,13 +257,13 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
         (
             "gpt2",
             {"length": -1},
-            "A sequence has at least 1 token, not -1.",
-            "Give a larger length, or 0 to choose.",
+            "The sequence length must be at least 1, not -1.",
+            "Give a larger one, or 0 to choose.",
         ),
         (
             "gpt2",
             {"length": 2000},
-            "A sequence of 2,000 tokens is longer than the 1,024 positions of the model.",
+            "A sequence of 2,000 tokens exceeds the model's max_length of 1,024.",
             "Give a smaller length, or the model more positions.",
         ),
         (
@@ -267,29 +278,29 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
             "A step of 500 and 20 tokens holds no sequence of 10.",
             "Give more tokens, or a smaller length.",
         ),
-        ("gpt2", {"images": 5}, "gpt2 reads text, not images.", "Give the number of tokens in a step."),
-        ("bert-tiny", {"image_size": 5}, "bert-tiny reads text, not images.", "Leave the size of images out."),
+        ("gpt2", {"images": 5}, "gpt2 reads text, not images.", "Give the number of tokens per step."),
+        ("bert-tiny", {"image_size": 5}, "bert-tiny reads text, not images.", "Leave the image size out."),
         (
             "vit-tiny",
             {"tokens": 5},
-            "A step of vit-tiny is so many images, not so many tokens.",
+            "The batch size of vit-tiny is a number of images, not of tokens.",
             "Give the number of images.",
         ),
         (
             "captioner-vit",
             {"tokens": (5, 5)},
-            "A step of captioner-vit is so many images, not so many tokens.",
+            "The batch size of captioner-vit is a number of images, not of tokens.",
             "Give the number of images.",
         ),
         ("vit-tiny", {"length": 5}, "vit-tiny reads and writes no tokens.", "Leave the length out."),
-        ("convnet", {"vocab_size": 5}, "convnet reads and writes no tokens.", "Leave the vocabulary out."),
-        ("convnet", {"images": 0}, "A step has at least 1 image, not 0.", "Give a larger number."),
+        ("convnet", {"vocab_size": 5}, "convnet reads and writes no tokens.", "Leave the vocabulary size out."),
+        ("convnet", {"images": 0}, "The number of images per step must be at least 1, not 0.", "Give a larger number."),
         ("convnet", {"image_size": -3}, "An image cannot have -3 × -3 pixels.", "Give another size."),
         (
             "captioner-vit",
             {"length": -1},
-            "A sequence has at least 1 token, not -1.",
-            "Give a larger length, or 0 to choose.",
+            "The sequence length must be at least 1, not -1.",
+            "Give a larger one, or 0 to choose.",
         ),
         (
             ModelTable(preset="vit-tiny", fields={"image_size": 28}),

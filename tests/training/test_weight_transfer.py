@@ -15,13 +15,11 @@ from regard import config as configuration
 from regard.config import ModelTable, RunConfig
 from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, ConfigError, RunError, UsageError
-from regard.models.presets import build_model, model_config
 from regard.runs import checkpoints
 from regard.tasks.translation.task import Translate
 from regard.training.events import Event, Report, Updated
 from regard.training.run import resume, train
-from regard.training.weight_match import match_weights, token_weights
-from regard.training.weight_report import grouped
+from regard.training.weight_match import token_weights
 from regard.training.weight_transfer import ema_or_weights
 
 MakeConfig = Callable[..., RunConfig]
@@ -46,68 +44,7 @@ def facts(events: list[Event]) -> list[tuple[str, str]]:
     return [fact for fact in events[0].facts if fact[0] in labels]
 
 
-# what fits
-
-
-def shapes(**sizes: int) -> dict[str, Tensor]:
-    return {name.replace("_", "."): torch.zeros(size) for name, size in sizes.items()}
-
-
-def test_what_fits_has_the_name_and_the_shape() -> None:
-    found = match_weights(shapes(a=2, b=2, c=3, head_x=1), shapes(a=2, b=4, d=3, head_x=1))
-    assert found.loaded == {"a": "a", "head.x": "head.x"}
-    assert found.new == ("c",)
-    assert found.reshaped == {"b": ((4,), (2,))}
-    assert found.skipped == ("d",)
-
-
-def test_a_head_for_something_else_is_not_looked_at() -> None:
-    found = match_weights(shapes(a=2, head_x=1, head_y=3), shapes(a=2, head_x=1, head_y=5), heads=False)
-    assert (found.loaded, found.new, found.reshaped) == ({"a": "a"}, ("head.x", "head.y"), {})
-    assert found.skipped == ("head.x", "head.y")
-
-
-def test_rows_of_other_tokens_are_not_taken_though_they_fit() -> None:
-    found = match_weights(shapes(a=2, tokens=5), shapes(a=2, tokens=5), of_tokens={"tokens"})
-    assert (found.loaded, found.new, found.skipped) == ({"a": "a"}, ("tokens",), ("tokens",))
-    resized = match_weights(shapes(tokens=5), shapes(tokens=6), of_tokens={"tokens"})
-    assert resized.reshaped == {"tokens": ((6,), (5,))}, "both shapes are told where they differ"
-
-
-def test_tied_weights_count_once() -> None:
-    shared, other = torch.zeros(3), torch.ones(3)
-    tied = {"embedding": shared, "output": shared}
-    assert match_weights(tied, {"embedding": other, "output": torch.zeros(3)}).loaded == {"embedding": "embedding"}
-    assert match_weights(tied, {"embedding": other, "output": torch.zeros(3)}).skipped == ("output",)
-    theirs = match_weights({"output": torch.zeros(3)}, tied)
-    assert (theirs.loaded, theirs.skipped) == ({"output": "output"}, ())
-    assert match_weights(tied, {"output": other}).loaded == {"embedding": "output"}, "any of its names will do"
-
-
-def test_names_are_listed_by_where_they_belong() -> None:
-    layers = [f"encoder.{layer}.{name}" for layer in (0, 1, 2, 5) for name in ("a.weight", "a.bias")]
-    names = ["embedding.tokens.weight", *layers, "decoder.layers.0.bias", "head.a", "head.b"]
-    assert grouped(names) == (
-        "embedding.tokens.weight, encoder.0…encoder.2 (6 tensors), encoder.5.… (2 tensors), decoder.layers.0.bias, "
-        "head.… (2 tensors)"
-    )
-    assert grouped(["a.0.x", "b.1.x"]) == "a.0.x, b.1.x", "layers of two stacks are no range"
-
-
-def test_an_encoder_keeps_all_but_its_head() -> None:
-    fields = {"vocab": 20, "n_layers": 2, "d_model": 8, "n_heads": 2, "d_ff": 8}
-    masked, classified = (
-        build_model(model_config(ModelTable(preset="bert-tiny", fields={**fields, **head}), origin="test"))
-        for head in ({"head": "words"}, {"head": "sequence", "n_outputs": 3})
-    )
-    found = match_weights(classified.state_dict(), masked.state_dict(), heads=False)
-    assert grouped(found.loaded) == "embedding.… (5 tensors), encoder.0…encoder.1 (32 tensors)"
-    assert sorted(found.new) == ["head.output.bias", "head.output.weight", "pooler.dense.bias", "pooler.dense.weight"]
-    assert (grouped(found.skipped), found.reshaped) == ("head.… (5 tensors)", {})
-    assert token_weights(masked) == {"embedding.tokens.weight", "head.output.weight", "head.output.bias"}
-
-
-# a run that begins with another
+# a run that is initialised from another
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +220,7 @@ def test_labels_of_a_ready_vocabulary_stay_where_they_are(
     assert not seen[0].exists(), "it was lent"
 
 
-# what cannot be taken
+# what cannot be loaded
 
 
 def language(corpus: tuple[str, str], preset: str, **settings: Any) -> RunConfig:

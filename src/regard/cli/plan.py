@@ -13,7 +13,7 @@ from regard.config import ModelTable, default_config, override
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.training.cost import AnyLoad
+    from regard.training.batch_shape import AnyBatchShape
     from regard.training.plan import Plan
     from regard.training.step_timing import Measurement
 
@@ -92,22 +92,31 @@ def plan(
         sides = {"source-tokens": source_tokens, "target-tokens": target_tokens}
         of_images = {"images": images, "image-size": image_size}
         refuse_with_paper({**chosen, **sides, **of_images, "devices": devices, "precision": precision, "peak": peak})
-    given: dict[str, Any] = {"task": task, "vocab_size": vocab_size, "steps": steps, "length": length}
-    given |= {"tokens": read_tokens(tokens, source_tokens, target_tokens), "utilisation": utilisation}
-    given |= {"images": images, "image_size": image_size}
-    given |= {"devices": devices, "precision": precision, "peak": flops_of(peak)}
-    given = {name: value for name, value in given.items() if value is not None and value != ""}
+    of_step = read_tokens(tokens, source_tokens, target_tokens)
+    flops_per_second = flops_of(peak)
     with busy("counting"):
         from regard.runtime import keep_freed_memory
         from regard.training import plan as planning
+        from regard.training.devices import THIS, DeviceOptions
+        from regard.training.planned_batch import BatchOptions
 
         if measure:
             keep_freed_memory()
+        share = planning.UTILISATION if utilisation is None else utilisation
         if paper:
-            ours = {name: value for name, value in given.items() if name in ("length", "utilisation") and value}
-            found = planning.paper_plan(model, **ours)
+            found = planning.paper_plan(model, length=length, utilisation=share)
         else:
-            found = planning.plan(table(model, task, sets), **given)
+            found = planning.plan(
+                table(model, task, sets),
+                task=task,
+                vocab_size=vocab_size,
+                batch=BatchOptions(tokens=of_step, length=length, images=images, image_size=image_size),
+                steps=planning.STEPS if steps is None else steps,
+                devices=DeviceOptions(
+                    name=devices or THIS, precision=precision or "auto", peak=flops_per_second or 0.0
+                ),
+                utilisation=share,
+            )
     measured = None
     if measure:
         with busy("measuring"):
@@ -209,39 +218,39 @@ def sizes(plan: "Plan") -> str:
 
 def reading(plan: "Plan") -> str:
     """What a step reads."""
-    from regard.training.cost import ImageLoad
+    from regard.training.batch_shape import ImageBatchShape
 
-    load = plan.load
-    if isinstance(load, ImageLoad):
-        captions = f", each with {load.n_captions} captions of {load.caption_length:,} tokens" if plan.tokens else ""
-        return batch(load) + captions
+    shape = plan.batch
+    if isinstance(shape, ImageBatchShape):
+        captions = f", each with {shape.n_captions} captions of {shape.caption_length:,} tokens" if plan.tokens else ""
+        return batch_text(shape) + captions
     if len(plan.tokens) == 1:
-        return f"{plan.tokens[0]:,} tokens, in sequences of {load.length:,}"
+        return f"{plan.tokens[0]:,} tokens, in sequences of {shape.length:,}"
     source, target = plan.tokens
-    of_target = "" if source == target else f" and {load.target_length:.3g}"
-    return f"{source:,} source and {target:,} target tokens, in sentences of {load.length:,}{of_target}"
+    of_target = "" if source == target else f" and {shape.target_length:.3g}"
+    return f"{source:,} source and {target:,} target tokens, in sentences of {shape.length:,}{of_target}"
 
 
-def batch(load: "AnyLoad") -> str:
+def batch_text(shape: "AnyBatchShape") -> str:
     """How many examples there are, of which size."""
-    from regard.training.cost import ImageLoad
+    from regard.training.batch_shape import ImageBatchShape
 
-    several = "s" if load.n_examples > 1 else ""
-    if isinstance(load, ImageLoad):
-        return f"{load.n_images:,.0f} image{several} of {load.size:,} × {load.size:,} pixels"
-    return f"{load.n_sequences:,.0f} sequence{several} of {load.length:,} tokens"
+    several = "s" if shape.n_examples > 1 else ""
+    if isinstance(shape, ImageBatchShape):
+        return f"{shape.n_images:,.0f} image{several} of {shape.size:,} × {shape.size:,} pixels"
+    return f"{shape.n_sequences:,.0f} sequence{several} of {shape.length:,} tokens"
 
 
 def paper_rows(plan: "Plan") -> list[tuple[str, str]]:
     """Our figures beside those of the paper."""
-    from regard.training.cost import Load
+    from regard.training.batch_shape import BatchShape
     from regard.training.paper import RUNS
 
-    assert isinstance(plan.load, Load)  # it is about translation
+    assert isinstance(plan.batch, BatchShape)  # it is about translation
     run, devices = RUNS[plan.model], plan.devices
     ratio = plan.seconds / run.seconds
     occupied = run.seconds * devices.n_devices * devices.peak
-    assumed = f"{plan.load.length} tokens are our assumption"
+    assumed = f"{plan.batch.length} tokens are our assumption"
     product = f"{span(run.seconds)} × {devices.n_devices} devices × {flops(devices.peak)}"
     return [
         ("the paper", f"Vaswani et al. 2017, which does not say how long sentences are: {assumed}"),
@@ -259,7 +268,7 @@ def measured_rows(plan: "Plan", measured: "Measurement") -> list[tuple[str, str]
     return [
         (
             "measured",
-            f"here, the gradients of {batch(measured.load)} took {took}, an update {seconds(measured.update_seconds)}",
+            f"here, the gradients of {batch_text(measured.batch)} took {took}, an update {seconds(measured.update_seconds)}",
         ),
         ("time here", f"{span(measured.seconds(plan))}, by these {seconds(measured.seconds_per_step(plan))} a step"),
         ("reached", f"{flops(measured.flops_per_second(plan))}, {reached} ({devices.source})"),
@@ -276,7 +285,7 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
         "parameters": plan.parameters,
         "parts": dict(plan.parts),
         "tokens": plan.tokens,
-        **load_as_json(plan.load),
+        **shape_as_json(plan.batch),
         "steps": plan.steps,
         "memory": {**dataclasses.asdict(plan.memory), "total": plan.memory.total},
         "flops_per_step": plan.flops_per_step,
@@ -295,7 +304,7 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
     if measured is not None:
         facts["measured"] = {
             "devices": dataclasses.asdict(measured.devices),
-            **load_as_json(measured.load),
+            **shape_as_json(measured.batch),
             "flops": measured.flops,
             "gradient_seconds": measured.gradient_seconds,
             "tiny_flops": measured.tiny_flops,
@@ -309,14 +318,14 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
     return facts
 
 
-def load_as_json(load: "AnyLoad") -> dict[str, Any]:
+def shape_as_json(shape: "AnyBatchShape") -> dict[str, Any]:
     """What a step reads, for programs."""
-    from regard.training.cost import ImageLoad
+    from regard.training.batch_shape import ImageBatchShape
 
-    if not isinstance(load, ImageLoad):
-        return {"sequences": load.n_sequences, "length": load.length}
-    captions = {"captions": load.n_captions, "length": load.caption_length} if load.n_captions else {}
-    return {"images": load.n_images, "image_size": load.size, **captions}
+    if not isinstance(shape, ImageBatchShape):
+        return {"sequences": shape.n_sequences, "length": shape.length}
+    captions = {"captions": shape.n_captions, "length": shape.caption_length} if shape.n_captions else {}
+    return {"images": shape.n_images, "image_size": shape.size, **captions}
 
 
 def power(number: float) -> str:

@@ -1,8 +1,7 @@
-"""What a training step costs: arithmetic, and memory for the backward pass. Counted, not computed.
+"""The cost of a training step: FLOPs, and activation memory for the backward pass. Counted, not computed.
 
-The model stands on torch's device `meta`, where tensors have a shape and no content, and reads a batch of made-up sequences
-or images: so a network of any size is counted in seconds and takes no memory. A few of them are counted; a larger batch
-costs in proportion.
+The model is on torch's device `meta`, where tensors have a shape and no content, and reads a synthetic batch: so a network
+of any size is counted in seconds and takes no memory. A few examples are counted; a larger batch costs in proportion.
 
 FLOPs    of matrix products, a multiply-add being two: projections, feed-forward, attention's scores and weighted sums (of
          all pairs, masked or not), convolutions (the zeros outside of the image, too), the output layer. The forward pass is
@@ -15,8 +14,8 @@ memory   every tensor that autograd keeps from the forward pass for the backward
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -25,174 +24,79 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard.config import CorruptionConfig, TrainingConfig
 from regard.models.model_config import ModelConfig
 from regard.models.presets import build_model
 from regard.parts.attention_kernels import SHORT, SHORT_UNMASKED
 from regard.parts.convolution import BatchNorm
-from regard.parts.losses import output_cross_entropy
 from regard.parts.recurrent import Cell
 from regard.parts.taps import listening
-from regard.tasks.token_loss import token_loss
+from regard.training.batch_shape import AnyBatchShape, ImageBatchShape
+from regard.training.synthetic_batch import META, synthetic_loss
 
 PASSES = 3  # a product forwards, and two backwards: the gradients of both its factors
-PAIRS = ("translate", "denoise")  # the tasks that learn one sequence from another
-IMAGES = ("image", "caption")  # the tasks that read images
-META = torch.device("meta")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """What a step reads: so many sequences of one length; of pairs, the target's mean length beside it (else 0)."""
-
-    n_sequences: float
-    length: int
-    target_length: float = 0.0
-
-    @property
-    def n_examples(self) -> float:
-        """What the cost of a step is in proportion to."""
-        return self.n_sequences
-
-    def of(self, n_examples: float) -> Self:
-        """The same of so many sequences."""
-        return replace(self, n_sequences=n_examples)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageLoad:
-    """What a step reads: so many images of size × size pixels; if captioned, each with so many captions of one length."""
-
-    n_images: float
-    size: int
-    n_captions: int = 0
-    caption_length: int = 0  # in tokens, the end token counted
-
-    @property
-    def n_examples(self) -> float:
-        """What the cost of a step is in proportion to."""
-        return self.n_images
-
-    def of(self, n_examples: float) -> Self:
-        """The same of so many images."""
-        return replace(self, n_images=n_examples)
-
-
-AnyLoad = Load | ImageLoad
-
-
-def shapes(config: ModelConfig) -> nn.Module:
-    """Build a network without content, ready to be counted."""
+def meta_model(config: ModelConfig) -> nn.Module:
+    """Build a network without content on the device `meta`, ready to be counted."""
     with META:
         return build_model(config).train()
 
 
-def fewest_examples(model: nn.Module) -> int:
-    """Return how many examples a network needs to learn at all: batch norm may ask for two."""
+def min_batch_size(model: nn.Module) -> int:
+    """Return how many examples a network needs to be trained at all: batch norm may ask for two."""
     return 2 if any(isinstance(module, BatchNorm) for module in model.modules()) else 1
 
 
-def training_flops(model: nn.Module, task: str, load: AnyLoad) -> float:
+def training_flops(model: nn.Module, batch: AnyBatchShape) -> float:
     """Return the FLOPs of one training step; every example costs the same."""
 
-    def count(load: AnyLoad) -> int:
-        mode = _Shapes()
+    def count(batch: AnyBatchShape) -> int:
+        mode = _MetaMode()
         with _counting(model, mode), FlopCounterMode(display=False) as counter:
-            made_up_loss(model, task, load)
-        unasked = mode.first_product if isinstance(load, ImageLoad) else 0  # pixels learn nothing
-        return PASSES * int(counter.get_total_flops()) - unasked
+            synthetic_loss(model, batch)
+        without = mode.first_product if isinstance(batch, ImageBatchShape) else 0  # pixels learn nothing
+        return PASSES * int(counter.get_total_flops()) - without
 
     model.eval().requires_grad_(False)  # dropout is no product, and the loss shall not begin with the backward pass
     try:
-        return load.n_examples * _between(count, load.of(1))
+        return batch.n_examples * _interpolated(count, batch.with_examples(1))
     finally:
         model.train().requires_grad_(True)
 
 
-def kept_bytes(model: nn.Module, task: str, load: AnyLoad, *, on_cpu: bool, precision: str) -> float:
+def activation_bytes(model: nn.Module, batch: AnyBatchShape, *, on_cpu: bool, precision: str) -> float:
     """Return the bytes that autograd keeps for the backward pass of a step.
 
     on_cpu: whether attention takes the formula for short sequences, as on a CPU, and not always the fused kernel.
     """
 
-    def count(load: AnyLoad) -> int:
-        kept = Kept(model)
-        mode = _Shapes(formula_up_to=(SHORT, SHORT_UNMASKED) if on_cpu else (0, 0), halved=precision == "bf16")
-        with _counting(model, mode), kept.hooks():
-            made_up_loss(model, task, load)
-        return kept.n_bytes
+    def count(batch: AnyBatchShape) -> int:
+        saved = SavedActivations(model)
+        mode = _MetaMode(formula_up_to=(SHORT, SHORT_UNMASKED) if on_cpu else (0, 0), halved=precision == "bf16")
+        with _counting(model, mode), saved.hooks():
+            synthetic_loss(model, batch)
+        return saved.n_bytes
 
-    def extended(load: AnyLoad) -> float:
+    def extended(batch: AnyBatchShape) -> float:
         """From the fewest and one more to all: something is there once for any, as the gradient of the output layer."""
-        fewest = fewest_examples(model)
-        few, more = count(load.of(fewest)), count(load.of(fewest + 1))
-        return few + (load.n_examples - fewest) * (more - few)
+        fewest = min_batch_size(model)
+        few, more = count(batch.with_examples(fewest)), count(batch.with_examples(fewest + 1))
+        return few + (batch.n_examples - fewest) * (more - few)
 
-    return _between(extended, load)
+    return _interpolated(extended, batch)
 
 
-def _between(count: Callable[[AnyLoad], float], load: AnyLoad) -> float:
+def _interpolated(count: Callable[[AnyBatchShape], float], batch: AnyBatchShape) -> float:
     """What a mean length of the target costs that lies between two whole ones."""
-    if isinstance(load, ImageLoad):
-        return count(load)
-    whole = math.floor(load.target_length)
-    share = load.target_length - whole
-    shorter, longer = (replace(load, target_length=length) for length in (whole, whole + 1))
+    if isinstance(batch, ImageBatchShape):
+        return count(batch)
+    whole = math.floor(batch.target_length)
+    share = batch.target_length - whole
+    shorter, longer = (replace(batch, target_length=length) for length in (whole, whole + 1))
     return count(shorter) if not share else (1 - share) * count(shorter) + share * count(longer)
 
 
-def made_up_loss(model: Any, task: str, load: AnyLoad, *, device: torch.device = META) -> Tensor:
-    """Return the loss of a batch of random sequences or images, none of them padded, by the way that the task goes.
-
-    load: of a whole number of examples, and a target of a whole length
-    """
-    if isinstance(load, ImageLoad):
-        return _loss_of_images(model, task, load, device)
-    config, n_sequences, length = model.config, int(load.n_sequences), load.length
-    lengths = torch.full((n_sequences,), length, device=device)
-
-    def ids(vocab_size: int, length: int) -> Tensor:
-        return torch.randint(vocab_size, (n_sequences, length), device=device)
-
-    smoothing = TrainingConfig().label_smoothing
-    if task in PAIRS:
-        target = ids(config.target_vocab, int(load.target_length))
-        inputs = ids(config.source_vocab, length), lengths, target
-        return token_loss(model, inputs, target, None, smoothing=smoothing)[0]
-    if task == "language":
-        text = ids(config.vocab, length)
-        return token_loss(model, (text,), text, None, smoothing=0.0)[0]
-    if config.n_features:
-        sequences = torch.rand(n_sequences, length, config.n_features, device=device)
-    else:
-        sequences = ids(config.vocab, length)
-    if task == "mask":
-        n_hidden = max(1, round(CorruptionConfig().rate * n_sequences * length))
-        hidden = torch.arange(n_hidden, device=device)
-        states = model.head.transform(model.encode(sequences, lengths).flatten(0, 1)[hidden])
-        return output_cross_entropy(
-            states, model.head.output.weight, model.head.output.bias, sequences.flatten()[hidden]
-        )
-    return _label_loss(model(sequences, lengths).flatten(0, -2))  # a row an example, or a row a token
-
-
-def _loss_of_images(model: Any, task: str, load: ImageLoad, device: torch.device) -> Tensor:
-    n_images, config = int(load.n_images), model.config
-    images = torch.rand(n_images, config.n_channels, load.size, load.size, device=device)
-    if task == "image":
-        return _label_loss(model(images))
-    image_of = torch.arange(n_images, device=device).repeat_interleave(load.n_captions)
-    target = torch.randint(config.vocab, (len(image_of), load.caption_length), device=device)
-    smoothing = TrainingConfig().label_smoothing
-    return token_loss(model, (images, target, image_of), target, None, smoothing=smoothing)[0]
-
-
-def _label_loss(outputs: Tensor) -> Tensor:
-    """What outputs (N, K) cost, whatever the right class of each is."""
-    return F.cross_entropy(outputs.float(), torch.zeros(len(outputs), dtype=torch.int64, device=outputs.device))
-
-
-class Kept:
+class SavedActivations:
     """What autograd keeps for the backward pass inside `hooks`, each block of memory once, without the model's own."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -202,13 +106,13 @@ class Kept:
 
     def hooks(self) -> saved_tensors_hooks:
         """The block in which is counted."""
-        return saved_tensors_hooks(self._keep, lambda tensor: tensor)
+        return saved_tensors_hooks(self._save, lambda tensor: tensor)
 
     @property
     def n_bytes(self) -> int:
         return sum(storage.nbytes() for storage in self._storages.values())
 
-    def _keep(self, tensor: Tensor) -> Tensor:
+    def _save(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage._cdata not in self._own:
             self._storages[storage._cdata] = storage
@@ -216,7 +120,7 @@ class Kept:
 
 
 @contextmanager
-def _counting(model: nn.Module, mode: "_Shapes") -> Iterator[None]:
+def _counting(model: nn.Module, mode: "_MetaMode") -> Iterator[None]:
     """Let a model run on shapes alone inside the block.
 
     Recurrent layers go step by step, as for somebody who listens to the state of their cells: torch's kernels want to know
@@ -234,7 +138,7 @@ _PRODUCTS = {*_LAYERS, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm
 _IN_FULL = {F.layer_norm, F.softmax, torch.softmax, Tensor.softmax}
 
 
-class _Shapes(TorchFunctionMode):
+class _MetaMode(TorchFunctionMode):
     """Does what a tensor without content, or without a real device, cannot do by itself.
 
     formula_up_to:  attention to so many keys, with a mask and without one, is computed by the formula, to more by the

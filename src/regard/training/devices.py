@@ -1,6 +1,6 @@
-"""How fast machines multiply: the peaks of known devices, and the measured one of this machine.
+"""Devices and their peak FLOP/s: of known ones by their data sheets, of this machine as measured.
 
-A peak is the number of FLOPs a second that a device could do at most, in matrix products of one precision; no training
+A peak is the number of FLOPs per second that a device could do at most, in matrix products of one precision; no training
 reaches it. Peaks of tensor cores are those without sparsity, bf16 with sums in fp32.
 """
 
@@ -67,23 +67,37 @@ class Devices:
         return self.name if self.n_devices == 1 else f"{self.n_devices} {self.name}"
 
 
-def find_devices(text: str, *, precision: str = "auto", peak: float = 0.0) -> Devices:
-    """Return the devices that a text such as 8xP100, A100 or `this` names; only of this machine is the peak measured.
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """What shall compute.
 
+    name:       8xP100, A100 or `this`
     precision:  auto is what training would choose: bf16 where the device has it, else fp32; on a CPU fp32
     peak:       of one device in FLOP/s, for one that the table does not know; 0 for the table's
     """
+
+    name: str = THIS
+    precision: str = "auto"
+    peak: float = 0.0
+
+
+def find_devices(options: DeviceOptions) -> Devices:
+    """Return the devices that are asked for; only of this machine is the peak measured."""
+    precision, peak = options.precision, options.peak
     if precision not in PRECISIONS:
-        raise UsageError(f"There is no precision '{precision}'.", did_you_mean(precision, PRECISIONS))
-    n_devices, name = _split(text)
+        raise UsageError(
+            f"--precision must be {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}, not '{precision}'.",
+            did_you_mean(precision, PRECISIONS),
+        )
+    n_devices, name = _split(options.name)
     if name.lower() == THIS:
         if n_devices != 1:
-            raise UsageError(f"There is one machine like this, not {n_devices:,}.", "Leave the number out: this")
+            raise UsageError(f"'{THIS}' is one machine, not {n_devices:,}.", "Leave the number out: this")
         return this_machine(precision=precision, peak=peak)
     known = {one.lower(): one for one in DEVICES}.get(re.sub(r"[\s_-]", "", name.lower()))
     if known is None and not peak:
         remedy = did_you_mean(name.upper(), [*DEVICES, THIS])
-        raise UsageError(f"There is no device '{name}' in the table.", f"{remedy} Of any other, give the peak.")
+        raise UsageError(f"Unknown device '{name}'.", f"{remedy} For any other, give --peak.")
     if peak:
         given = "fp32" if precision == "auto" else precision
         return Devices(name=known or name, n_devices=n_devices, peak=peak, precision=given, source="as given")
@@ -91,7 +105,7 @@ def find_devices(text: str, *, precision: str = "auto", peak: float = 0.0) -> De
     if precision == "auto":
         precision = "bf16" if "bf16" in device.peaks else "fp32"
     if precision not in device.peaks:
-        raise UsageError(f"{name} has no {precision}.", f"Its precision is {', '.join(device.peaks)}.")
+        raise UsageError(f"{name} does not support {precision}.", f"It supports {', '.join(device.peaks)}.")
     peak = device.peaks[precision] * TERA
     return Devices(name=name, n_devices=n_devices, peak=peak, precision=precision, source=device.source)
 
@@ -101,7 +115,7 @@ def _split(text: str) -> tuple[int, str]:
     found = re.fullmatch(r"\s*(?:(\d+)\s*[x×*]\s*)?(\S.*?)\s*", text)
     number = int(found[1] or 1) if found else 0
     if found is None or not number:
-        raise UsageError(f"Devices are written as 8xP100 or A100, not as '{text}'.", "Name at least one device.")
+        raise UsageError(f"--devices must be like 8xP100 or A100, not '{text}'.", "Name at least one device.")
     return number, found[2]
 
 
@@ -120,7 +134,7 @@ def this_machine(*, precision: str = "auto", peak: float = 0.0) -> Devices:
 
 
 def measured_peak(machine: runtime.Machine) -> float:
-    """Return the FLOPs a second of large matrix products: the fastest of those that fit into a second."""
+    """Return the FLOP/s of large matrix products: the fastest of those that fit into a second."""
     width = _WIDTHS.get(machine.device.type, _WIDTH_ELSEWHERE)
     dtype = torch.float32 if machine.precision == "fp32" else torch.bfloat16
     factor = torch.full((width, width), 1 / width, dtype=dtype, device=machine.device)

@@ -1,4 +1,4 @@
-"""The training runs of "Attention Is All You Need" (Vaswani et al. 2017), to set our figures beside the published ones."""
+"""The paper's training runs, of "Attention Is All You Need" (Vaswani et al. 2017), beside which our figures are set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ TOKENS = (25_000, 25_000)  # section 5.1, of the source and of the target in a b
 DEVICES = "8xP100"  # section 5.2; footnote 5 gives their peak, as devices.py has it
 PRECISION = "fp32"
 # The paper does not say how long its sentences are. WMT14 English-German has 4.5 million pairs of 116 and 110 million words
-# (Luong et al. 2015, 4.1), 25 words a sentence, which subwords and the end token make about 30 tokens. Attention over so
+# (Luong et al. 2015, 4.1), 25 words per sentence, which subwords and the end token make about 30 tokens. Attention over so
 # few keys is a hundredth of the arithmetic: any length from 11 to 37 gives the same figures, rounded to two digits.
 LENGTH = 30
 RUNS: Mapping[str, PublishedRun] = {

@@ -1,9 +1,9 @@
-"""A few real training steps of a planned model on this machine, to see what share of the peak it reaches. Seconds at most.
+"""Step timing: a few real training steps of a planned model on this machine, to see its throughput. Seconds at most.
 
-The batch is as large a part of the planned one as a second or two are expected to be enough for, down to one sequence, which
-is cut if need be, or to an image or two, which are not: some models read one size alone. What a step costs whatever its
-batch (gradients to be made and added, weights to be fetched) would count for too much in a small one: a tiny batch is timed
-beside it, and the optimizer's update by itself.
+The batch is as large a share of the planned one as a second or two are expected to be enough for, down to one sequence,
+which is cut if need be, or to an image or two, which are not: some models read one size alone. What a step costs whatever
+its batch (gradients to be made and added, weights to be fetched) would count for too much in a small one: a tiny batch is
+timed beside it, and the optimizer's update by itself.
 """
 
 import os
@@ -19,10 +19,12 @@ from regard.config import RuntimeConfig, TrainingConfig
 from regard.errors import UsageError
 from regard.models.presets import build_model
 from regard.parts.dropout import seeded
-from regard.training.cost import AnyLoad, ImageLoad, Load, fewest_examples, made_up_loss, shapes, training_flops
+from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
+from regard.training.cost import meta_model, min_batch_size, training_flops
 from regard.training.devices import THIS, Devices, this_machine
 from regard.training.optimizer import Optimizer
 from regard.training.plan import Plan, needed_memory
+from regard.training.synthetic_batch import synthetic_loss
 
 BATCH_SECONDS = 1.5  # that the gradients of a batch should take
 TINY = 4  # tokens in the sequence beside it
@@ -35,12 +37,12 @@ ROOM = 0.8  # the share of the free memory that may be taken
 class Measurement:
     """What was timed on this machine: the gradients of a batch, those of a tiny one, and an update; the fastest of each.
 
-    load:   the batch, a part of the planned one
+    batch:  a share of the planned one
     flops:  of its gradients, the forward pass included
     """
 
     devices: Devices
-    load: AnyLoad
+    batch: AnyBatchShape
     flops: float
     gradient_seconds: float
     tiny_flops: float
@@ -72,53 +74,55 @@ def measure(plan: Plan) -> Measurement:
     """Time a training step of the planned model on this machine, whatever devices the plan is for."""
     devices = plan.devices if plan.devices.name == THIS else this_machine()
     machine = runtime.prepare(RuntimeConfig(precision=devices.precision))
-    network = shapes(plan.config)
-    load = _part(plan, network, seconds=BATCH_SECONDS, peak=devices.peak)
-    tiny = _tiny(network, load)
-    _refuse_too_large(plan, needed_memory(network, plan.task, load, devices).total, machine.device)
+    network = meta_model(plan.config)
+    batch = _fitting_batch(plan, network, seconds=BATCH_SECONDS, peak=devices.peak)
+    tiny = _tiny_batch(network, batch)
+    _refuse_too_large(plan, needed_memory(network, batch, devices).total, machine.device)
     with runtime.denormals_as_zero():
-        gradient_seconds, tiny_seconds, update_seconds = _time(plan, load, tiny, machine)
+        gradient_seconds, tiny_seconds, update_seconds = _time_steps(plan, batch, tiny, machine)
     return Measurement(
         devices=devices,
-        load=load,
-        flops=training_flops(network, plan.task, load),
+        batch=batch,
+        flops=training_flops(network, batch),
         gradient_seconds=gradient_seconds,
-        tiny_flops=training_flops(network, plan.task, tiny),
+        tiny_flops=training_flops(network, tiny),
         tiny_seconds=tiny_seconds,
         update_seconds=update_seconds,
     )
 
 
-def _part(plan: Plan, network: nn.Module, *, seconds: float, peak: float) -> AnyLoad:
-    """Choose a part of the planned batch that should take so long: fewer sequences, or one that is cut; fewer images."""
+def _fitting_batch(plan: Plan, network: nn.Module, *, seconds: float, peak: float) -> AnyBatchShape:
+    """Choose a share of the planned batch that should take so long: fewer sequences, or one that is cut; fewer images."""
     enough = seconds * peak * plan.utilisation
-    one = plan.load.of(1)
-    if isinstance(one, Load):
+    one = plan.batch.with_examples(1)
+    if isinstance(one, BatchShape):
         one = replace(one, target_length=round(one.target_length))
-    flops = training_flops(network, plan.task, one)
-    while flops > enough and isinstance(one, Load) and one.length > 1:
+    flops = training_flops(network, one)
+    while flops > enough and isinstance(one, BatchShape) and one.length > 1:
         # Of no target stays none, of one token one.
         one = replace(one, length=one.length // 2, target_length=-(-one.target_length // 2))
-        flops = training_flops(network, plan.task, one)
-    return one.of(max(fewest_examples(network), min(round(plan.load.n_examples), int(enough / flops))))
+        flops = training_flops(network, one)
+    return one.with_examples(max(min_batch_size(network), min(round(plan.batch.n_examples), int(enough / flops))))
 
 
-def _tiny(network: nn.Module, load: AnyLoad) -> AnyLoad:
+def _tiny_batch(network: nn.Module, batch: AnyBatchShape) -> AnyBatchShape:
     """The smallest batch: one sequence of a few tokens, or as few images as can be."""
-    if isinstance(load, ImageLoad):
-        return load.of(fewest_examples(network))
-    return Load(n_sequences=1, length=min(TINY, load.length), target_length=min(TINY, load.target_length))
+    if isinstance(batch, ImageBatchShape):
+        return batch.with_examples(min_batch_size(network))
+    return BatchShape(n_sequences=1, length=min(TINY, batch.length), target_length=min(TINY, batch.target_length))
 
 
-def _time(plan: Plan, load: AnyLoad, tiny: AnyLoad, machine: runtime.Machine) -> tuple[float, float, float]:
+def _time_steps(
+    plan: Plan, batch: AnyBatchShape, tiny: AnyBatchShape, machine: runtime.Machine
+) -> tuple[float, float, float]:
     """Return the seconds of the gradients of both batches and of an update: the fastest, but for the first round."""
     model = build_model(plan.config).to(machine.device).train()
     optimizer = Optimizer(model, TrainingConfig())
     began = time.perf_counter()
     rounds: list[tuple[float, float, float]] = []
     while not rounds or (len(rounds) <= ROUNDS and time.perf_counter() - began < LIMIT):
-        own = _gradient_seconds(model, optimizer, plan.task, load, machine)
-        small = own if tiny == load else _gradient_seconds(model, optimizer, plan.task, tiny, machine)
+        own = _gradient_seconds(model, optimizer, batch, machine)
+        small = own if tiny == batch else _gradient_seconds(model, optimizer, tiny, machine)
         start = time.perf_counter()
         optimizer.update(0.0)  # which costs the same, and keeps the weights
         _wait(machine.device)
@@ -127,13 +131,11 @@ def _time(plan: Plan, load: AnyLoad, tiny: AnyLoad, machine: runtime.Machine) ->
     return own, small, update
 
 
-def _gradient_seconds(
-    model: nn.Module, optimizer: Optimizer, task: str, load: AnyLoad, machine: runtime.Machine
-) -> float:
+def _gradient_seconds(model: nn.Module, optimizer: Optimizer, batch: AnyBatchShape, machine: runtime.Machine) -> float:
     start = time.perf_counter()
     optimizer.zero_grad()
     with seeded(0, machine.device), machine.autocast():
-        loss = made_up_loss(model, task, load, device=machine.device)
+        loss = synthetic_loss(model, batch, device=machine.device)
     loss.backward()
     _wait(machine.device)
     return time.perf_counter() - start
