@@ -1,7 +1,7 @@
 """Pictures with matplotlib: one attention map, all heads side by side; and how any picture is made and saved.
 
 Figures are made without pyplot, so that no state is shared and no window opens. matplotlib is imported where it is
-used, since it takes a second to load. Text on pictures goes through `inspection.labels`.
+used, since it takes a second to load. Text on pictures goes through `inspection.axis_labels`.
 """
 
 import math
@@ -53,29 +53,51 @@ def attention_picture(
     NaN stands for masked cells, which are hatched. `rows` and `columns` name the axes.
     """
     _check_shape(weights, len(target_tokens), len(source_tokens))
-    n_rows, n_columns = weights.shape
-    cell = min(_CELL_INCHES, _LARGEST_MAP_INCHES / max(n_rows, n_columns, 1))
+    cell = min(_CELL_INCHES, _LARGEST_MAP_INCHES / max(weights.shape))
+    figure, axes = labelled_map(weights, target_tokens, source_tokens, cell=cell, legend="attention weight")
+    name_axes(axes, title=title, rows=rows, columns=columns)
+    if weights.size <= _CELLS_WITH_NUMBERS:
+        _write_numbers(axes, weights)
+    return figure
+
+
+def labelled_map(
+    values: NDArray[Any],
+    row_labels: Sequence[str],
+    column_labels: Sequence[str],
+    *,
+    cell: float,
+    legend: str,
+    gamma: float = 1.0,
+) -> tuple["Figure", "Axes"]:
+    """Draw values (rows, columns), 0 to 1, as cells so many inches wide, with their labels and the scale beside them.
+
+    A cell is coloured by its value to the power of `gamma`: below 1 small values are told apart.
+    """
+    n_rows, n_columns = values.shape
     font_size = max(5.0, min(11.0, 28 * cell))
     # A letter is about 0.6 of the font's size wide; labels of columns lean by 45 degrees.
     letter = 0.6 * font_size / 72
-    left = 0.5 + letter * _longest(target_tokens)
-    top = 0.9 + 0.71 * letter * _longest(source_tokens)
+    left = 0.5 + letter * _longest(row_labels)
+    top = 0.9 + 0.71 * letter * _longest(column_labels)
     width, height = n_columns * cell, n_rows * cell
     scale_height = max(height, 1.5)
     figure = make_figure(left + width + 1.2, scale_height + top + 0.2)
     axes = _axes_in_inches(figure, left, top, width, height)
-    image = _draw_map(axes, weights)
+    image = _draw_map(axes, values, gamma=gamma)
     axes.xaxis.tick_top()
-    _label_tokens(axes, source_tokens, target_tokens, font_size=font_size)
+    axes.xaxis.set_label_position("top")
+    _label_tokens(axes, column_labels, row_labels, font_size=font_size)
+    beside = _axes_in_inches(figure, left + width + 0.15, top, 0.14, scale_height)
+    _dress_legend(figure.colorbar(image, cax=beside), legend, gamma=gamma)
+    return figure, axes
+
+
+def name_axes(axes: "Axes", *, title: str, rows: str, columns: str) -> None:
+    """Write what the rows and the columns of a map are, and its title above."""
     axes.set_xlabel(columns, color=INK, fontsize=10)
     axes.set_ylabel(rows, color=INK, fontsize=10)
-    axes.xaxis.set_label_position("top")
     axes.set_title(safe_label(title, longest=200), color=INK, fontsize=12, loc="left", pad=10, **text_style())
-    if weights.size <= _CELLS_WITH_NUMBERS:
-        _write_numbers(axes, weights)
-    beside = _axes_in_inches(figure, left + width + 0.15, top, 0.14, scale_height)
-    _dress_legend(figure.colorbar(image, cax=beside))
-    return figure
 
 
 def attention_atlas(
@@ -114,7 +136,7 @@ def attention_atlas(
     style = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
     figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
     beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
-    _dress_legend(figure.colorbar(image, cax=beside))
+    _dress_legend(figure.colorbar(image, cax=beside), "attention weight")
     return figure
 
 
@@ -165,8 +187,8 @@ def _check_shape(weights: NDArray[Any], n_rows: int, n_columns: int, *, leading:
         )
 
 
-def _draw_map(axes: "Axes", weights: NDArray[Any]) -> "AxesImage":
-    from matplotlib.colors import LinearSegmentedColormap
+def _draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "AxesImage":
+    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     masked = np.ma.masked_invalid(np.asarray(weights, dtype=np.float64))
     # Masked cells stay transparent and show the hatched ground.
@@ -174,7 +196,7 @@ def _draw_map(axes: "Axes", weights: NDArray[Any]) -> "AxesImage":
     for spine in axes.spines.values():
         spine.set(color="0.75", linewidth=0.6)
     colours = LinearSegmentedColormap.from_list("weights", SCALE)
-    return axes.imshow(masked, cmap=colours, vmin=0, vmax=1, aspect="equal")
+    return axes.imshow(masked, cmap=colours, norm=PowerNorm(gamma, vmin=0, vmax=1), aspect="equal")
 
 
 def _label_tokens(
@@ -213,9 +235,10 @@ def _write_numbers(axes: "Axes", weights: NDArray[Any]) -> None:
         axes.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=7)
 
 
-def _dress_legend(legend: "Colorbar") -> None:
-    legend.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1])
-    legend.set_label("attention weight", fontsize=9, color=INK)
+def _dress_legend(legend: "Colorbar", label: str, *, gamma: float = 1.0) -> None:
+    even = (0, 0.2, 0.4, 0.6, 0.8, 1)  # steps of colour
+    legend.set_ticks([round(step ** (1 / gamma), 2) for step in even])
+    legend.set_label(label, fontsize=9, color=INK)
     legend.ax.tick_params(labelsize=8, color="0.75", labelcolor=INK)
     legend.outline.set(edgecolor="0.75", linewidth=0.6)
 
