@@ -103,9 +103,7 @@ def test_evaluate_shows_the_confusion_and_the_blocks(command: Any, image_run: Pa
     assert any(line.startswith("stage.0.block.1") for line in outcome.lines)
     whole = next(line.split()[1] for line in outcome.lines if line.startswith("accuracy"))
     assert any(line.split() == ["nothing", whole] for line in outcome.lines)
-    assert (
-        "Never switched off, as they change the shape of what they read: stage.1.block.0." in outcome.out + outcome.err
-    )
+    assert "Blocks not ablated, because they change the shape: stage.1.block.0." in outcome.out + outcome.err
     rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert len(rows) == 60
     assert all(Path(place).parent.name == gold for place, gold, _, _ in rows)

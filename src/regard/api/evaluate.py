@@ -16,7 +16,7 @@ from regard.evaluation.generated_text import score_translations
 from regard.evaluation.lengths import LengthBucket, scores_by_length
 from regard.evaluation.perplexity import perplexity
 from regard.evaluation.scores import Score
-from regard.inspection.block_ablation import BlockOff, lasting_blocks, switch_off_blocks
+from regard.inspection.block_ablation import BlockAblation, ablate_blocks, kept_blocks
 from regard.tasks.denoising.base import HiddenText
 from regard.tasks.images.captioning import Caption
 from regard.tasks.images.image_classification import Image
@@ -52,7 +52,7 @@ class Evaluation:
     gold: tuple[Any, ...] = ()
     labels: tuple[str, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
-    blocks: tuple[BlockOff, ...] = ()  # the accuracy as blocks are switched off, where asked for
+    blocks: tuple[BlockAblation, ...] = ()  # the accuracy without each block, where asked for
     places: tuple[str, ...] = ()  # the files of images, in the order of what was said of them
     notes: tuple[str, ...] = ()  # what a reader of the scores should know
 
@@ -147,7 +147,10 @@ def evaluate_labels(
     outputs: Any = task.outputs(run.model, examples, progress=partial(progress, "reading"))
     seconds = time.perf_counter() - began
     matrix = task.confusion(examples, outputs).tolist() if isinstance(task, Classify | Image) else []
-    off = switch_off_blocks(run, examples, progress=partial(progress, "switching blocks off")) if blocks else []
+    ablations: list[BlockAblation] = []
+    if blocks and isinstance(task, Image):
+        name, ablating = str(run.reference), partial(progress, "ablating blocks")
+        ablations = ablate_blocks(run.model, examples, task=task, run=name, progress=ablating)
     return Evaluation(
         scores=tuple(task.scores_of(examples, outputs)),
         count=len(examples),
@@ -157,9 +160,9 @@ def evaluate_labels(
         gold=tuple(task.expected(examples)),
         labels=task.table.labels,
         confusion=tuple(map(tuple, matrix)),
-        blocks=tuple(off),
+        blocks=tuple(ablations),
         places=tuple(examples.places(np.arange(len(examples)))) if isinstance(task, Image) else (),
-        notes=(*task.notes(examples), *([lasting_blocks(run)] if blocks else [])),
+        notes=(*task.notes(examples), *([kept_blocks(run.model, run=str(run.reference))] if blocks else [])),
     )
 
 

@@ -69,7 +69,7 @@ def evaluate(
     lowercase: Annotated[bool, Parameter(help="ignore case in BLEU and chrF")] = False,
     by_length: Annotated[bool, Parameter(help="score by the length of the source sentence, too")] = False,
     blocks: Annotated[
-        bool, Parameter(help="of a ResNet, its accuracy as blocks are switched off, each alone and one after another")
+        bool, Parameter(help="ResNet ablation: accuracy with each block removed, alone and cumulatively")
     ] = False,
     search: SearchOptions | None = None,
     columns: ColumnOptions | None = None,
@@ -219,13 +219,11 @@ def show_confusion(found: "Evaluation") -> None:
 
 
 def show_blocks(found: "Evaluation") -> None:
-    """Show the accuracy as blocks are switched off, a row for each, that first whose lack harms least."""
+    """Show the accuracy without each block, a row for each, that first whose lack harms least."""
     whole = next(score.value for score in found.scores if score.name == "accuracy")
     print_lines([""])
-    rows = [[one.name, f"{one.alone:.2f}", f"{one.together:.2f}"] for one in found.blocks]
-    print_table(
-        ["switched off", "accuracy, alone", "with all above"], [["nothing", f"{whole:.2f}", ""], *rows], left=(0,)
-    )
+    rows = [[one.name, f"{one.alone:.2f}", f"{one.cumulative:.2f}"] for one in found.blocks]
+    print_table(["block removed", "accuracy, alone", "cumulative"], [["nothing", f"{whole:.2f}", ""], *rows], left=(0,))
 
 
 def refuse_output_inside(output: str, data: Sequence[str]) -> None:

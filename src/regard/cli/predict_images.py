@@ -115,22 +115,22 @@ def check_image_options(loaded: "Run", *, data: str, text_b: str) -> None:
 
 def check_picture(loaded: "Run", files: Sequence[str], *, picture: str, output: str) -> None:
     """Refuse a picture of anything but a few images that are named, and one in the place of the output."""
-    from regard.inspection.image_grid import MOST
+    from regard.inspection.image_grid import MAX_IMAGES
 
     if loaded.config.task not in TASKS:
         raise UsageError(
             f"--picture is for runs over images, and {loaded.reference} is one of {loaded.config.task}.",
             "Leave it out.",
         )
-    if not 0 < len(files) <= MOST:
-        raise UsageError(f"--picture shows 1 to {MOST} images, and {len(files):,} are named.", "Name that many.")
+    if not 0 < len(files) <= MAX_IMAGES:
+        raise UsageError(f"--picture shows 1 to {MAX_IMAGES} images, and {len(files):,} are named.", "Name that many.")
     if output and Path(output).resolve() == Path(picture).resolve():
         raise UsageError(f"--output and --picture name one file, {picture}.", "Name two.")
 
 
 def draw_picture(loaded: "Run", files: Sequence[str], picture: str, *, writing: "DecodingConfig", seed: int) -> None:
     """Draw images with what is said of each; of one that is captioned, where the model looked while it wrote."""
-    from regard.inspection.image_grid import answered_picture
+    from regard.inspection.image_grid import grid_picture
     from regard.inspection.render import save
 
     if loaded.config.task == "caption" and len(files) == 1:
@@ -139,13 +139,13 @@ def draw_picture(loaded: "Run", files: Sequence[str], picture: str, *, writing: 
     pixels = [own for _, own in decoded(loaded, files, alone=True, unread=[])]
     found = loaded.predict(pixels, decoding=replace(writing, n_best=1), seed=seed)
     answers = [as_lines(one, top=0)[0].replace("\t", ", ") for one in found]
-    save(answered_picture(pixels, answers), picture)
+    save(grid_picture(pixels, answers), picture)
     tell(picture)
 
 
 def draw_looking(loaded: "Run", file: str, picture: str, *, writing: "DecodingConfig", seed: int) -> None:
     """Draw where a captioner looked in an image while it wrote the best caption."""
-    from regard.inspection.attention_overlay import looking_picture
+    from regard.inspection.attention_overlay import overlay_picture
     from regard.inspection.render import save
     from regard.tasks.images.image_classification import decode
 
@@ -155,5 +155,5 @@ def draw_looking(loaded: "Run", file: str, picture: str, *, writing: "DecodingCo
     if not looking.words:
         raise UsageError(f"The caption of {file} has no words.", "Train the run longer.")
     pixels = decode(file, task.table)
-    save(looking_picture(pixels, looking.words, looking.weights, title=found.text), picture)
+    save(overlay_picture(pixels, looking.words, looking.weights, title=found.text), picture)
     tell(picture)

@@ -1,1 +1,1 @@
-"""Looking inside: pictures of attention and of training."""
+"""Inspection: pictures of attention and of training, block ablation."""

@@ -1,4 +1,4 @@
-"""Where in a photograph a captioner looked while it wrote: the photograph once for each word, bright where it looked."""
+"""Attention overlay: an image once for each word of its caption, bright where the captioner attended."""
 
 import math
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _COLUMNS = 6
 _PANEL_INCHES = 1.5
-_DARKEST = 0.25  # what is left of a pixel at which nobody looked
+_DARKEST = 0.25  # what is left of a pixel without attention
 
 
-def looking_picture(
+def overlay_picture(
     image: NDArray[np.uint8], words: Sequence[str], weights: NDArray[Any], *, title: str = ""
 ) -> "Figure":
     """Draw an image (H, W, C), then once more for each word, lit by its weights (words, rows, columns).
 
-    The place with the largest weight of a word is as bright as the image itself, one with none a quarter as bright.
+    The patch with the largest weight of a word is as bright as the image itself, one with none a quarter as bright.
     """
     if weights.ndim != 3 or len(weights) != len(words) or not len(words):
         raise UsageError(
@@ -42,14 +42,14 @@ def looking_picture(
         axes.set_axis_off()
     grid[0].imshow(plain)
     for axes, word, own in zip(grid[1:], words, weights, strict=False):
-        axes.imshow(lit(plain, own))
+        axes.imshow(dimmed(plain, own))
         axes.set_title(safe_label(word), **style)
     figure.suptitle(safe_label(title, longest=120), x=0.01, ha="left", **{**style, "fontsize": 12})
     return figure
 
 
-def lit(image: NDArray[np.uint8], weights: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return an image (H, W, 3) lit by the weights (rows, columns) of the places it was cut into."""
+def dimmed(image: NDArray[np.uint8], weights: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return an image (H, W, 3), dimmed where the attention weights (rows, columns) of its patches are low."""
     rows, columns = (
         np.minimum(np.arange(size) * n // size, n - 1) for size, n in zip(image.shape[:2], weights.shape, strict=True)
     )

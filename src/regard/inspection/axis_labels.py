@@ -1,4 +1,4 @@
-"""Tokens as text that a picture can show: every character has a glyph, nothing is read as a formula.
+"""Axis labels: tokens as text that a picture can show. Every character has a glyph, nothing is read as a formula.
 
 matplotlib warns for a character that no font has and draws whatever its font of last resort holds. Here fonts for more
 scripts are used where the machine has them, and what is still missing becomes a visible box.

@@ -1,4 +1,4 @@
-"""Curves with matplotlib: what runs recorded while training, their gradients by layer, and their scores by length."""
+"""Training curves: loss, score and learning rate by step; gradient norms by layer; scores by length."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ NAMED = 16  # layers whose names have room
 
 
 def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
-    """Draw what runs recorded while training, by step: losses, the task's score and the learning rate, one colour a run.
+    """Draw what runs recorded while training, by step: losses, the task's score and the learning rate, one colour per run.
 
     A record is a line of `metrics.jsonl`: `kind` is "train" or "valid", `step` an integer, the rest numbers.
     """
@@ -94,7 +94,7 @@ def gradients_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figur
 def lengths_picture(
     ranges: Sequence[str], counts: Sequence[int], scores: Mapping[str, Sequence[float]], *, label: str
 ) -> "Figure":
-    """Draw how a score depends on the length of the source: one colour a run, one point a range, which holds `counts`.
+    """Draw how a score depends on the length of the source: one colour per run, one point per range, which holds `counts`.
 
     The point of a range with fewer than `FEW` sentences is mere chance: it is hollow, and no line leads to it.
     """
@@ -123,7 +123,7 @@ def _layers(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _mean_norms(records: Sequence[Mapping[str, Any]]) -> Numbers:
-    """The mean of each layer's norms, of those that are numbers above 0; not a number for a layer without any."""
+    """The mean of each layer's norms, of those that are finite and above 0; NaN for a layer without any."""
     layers = _layers(records)
     norms = np.array([[record["norms"].get(layer) for layer in layers] for record in records], dtype=np.float64)
     return np.asarray(np.ma.masked_invalid(np.where(norms > 0, norms, np.nan)).mean(0).filled(np.nan))

@@ -1,4 +1,4 @@
-"""Images with what was said of each below it."""
+"""Image grid: images with their predictions below them."""
 
 import math
 import textwrap
@@ -15,7 +15,7 @@ from regard.inspection.render import INK, make_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 60  # more would be too small to be seen
+MAX_IMAGES = 60  # more would be too small to be seen
 _COLUMNS = 5
 _PANEL_INCHES = 2.0
 _LINE_INCHES = 0.17
@@ -23,13 +23,13 @@ _LETTERS = 28  # of a line below an image
 _LINES = 5
 
 
-def answered_picture(images: Sequence[NDArray[np.uint8]], answers: Sequence[str]) -> "Figure":
-    """Draw images (H, W, C), each with its answer below it."""
-    if not 0 < len(images) <= MOST:
-        raise UsageError(f"A picture shows 1 to {MOST} images, not {len(images):,}.", "Name that many.")
+def grid_picture(images: Sequence[NDArray[np.uint8]], predictions: Sequence[str]) -> "Figure":
+    """Draw images (H, W, C), each with its prediction below it."""
+    if not 0 < len(images) <= MAX_IMAGES:
+        raise UsageError(f"A picture shows 1 to {MAX_IMAGES} images, not {len(images):,}.", "Name that many.")
     labels = [
-        "\n".join(textwrap.wrap(safe_label(answer, longest=_LETTERS * _LINES), _LETTERS, max_lines=_LINES))
-        for answer in answers
+        "\n".join(textwrap.wrap(safe_label(prediction, longest=_LETTERS * _LINES), _LETTERS, max_lines=_LINES))
+        for prediction in predictions
     ]
     columns = min(_COLUMNS, len(images))
     rows = math.ceil(len(images) / columns)

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: one attention map, all heads side by side; and how any picture is made and saved.
+"""Attention maps as pictures: one map, or all heads side by side; and how any picture is made and saved.
 
 Figures are made without pyplot, so that no state is shared and no window opens. matplotlib is imported where it is
 used, since it takes a second to load. Text on pictures goes through `inspection.axis_labels`.
