@@ -165,6 +165,16 @@ def test_a_perfect_system_is_better_in_every_task(task: str) -> None:
         assert max(one.randomisation_p, one.bootstrap_p) < 0.05
 
 
+def test_a_score_that_is_not_defined_is_a_dash() -> None:
+    one, other = (
+        regression_statistics([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+        regression_statistics([1.0, 2.0, 3.0], [5.0] * 3),
+    )
+    found = compare_systems([System(name="a", statistics=one), System(name="b", statistics=other)], unit="rows")
+    assert found.table().rows[1][3] == "—"
+    assert found.significance_table().rows[1] == ("Spearman", "b", "—", "— to —", "—", "—", "—")
+
+
 # -- examples -----------------------------------------------------------------------------------------------------------
 
 

@@ -195,3 +195,20 @@ def test_systems_of_other_examples_are_refused():
         "Systems are compared over the same examples by the same metrics, but the first has 120 of bleu, "
         "and another 9 of ter.\nScore every system on the whole test set by the same metrics."
     )
+
+
+def test_a_score_that_is_not_defined_has_no_p_value():
+    same = regression_statistics([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
+    found = compare_to_baseline(
+        {"a": regression_statistics([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), "b": same}, n_shuffles=50
+    )
+    spearman = found["b"][0]
+    assert np.isnan(
+        [spearman.score, spearman.low, spearman.delta, spearman.bootstrap_p, spearman.randomisation_p]
+    ).all()
+
+
+def test_a_test_set_without_examples_is_refused():
+    with pytest.raises(DataError) as caught:
+        compare_to_baseline({"a": regression_statistics([], []), "b": regression_statistics([], [])})
+    assert str(caught.value) == "There are no examples to compare systems on.\nGive a test set that holds some."

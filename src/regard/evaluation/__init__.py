@@ -1,1 +1,1 @@
-"""How good is it: scores, significance, comparison. Knows no model."""
+"""Evaluation: metrics, scores, significance tests, comparisons. Knows no model."""

@@ -1,4 +1,4 @@
-"""Which word came from which: word alignments read off the attention of target pieces over source pieces.
+"""Word alignment: which target word came from which source word, read off the attention of pieces over pieces.
 
 Attention shows routing, not proof: a link says where the model looked when it wrote the word.
 """

@@ -5,6 +5,7 @@ plain data; showing them is the caller's.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -278,7 +279,13 @@ def _significance_cells(found: Significance, tests: Sequence[str]) -> tuple[str,
     p_values = [getattr(found, test) for test in tests]
     sign = "+" if found.delta >= 0 else ""
     difference = f"{sign}{metric.format(found.delta, precise=True)}"
-    return (score, f"{low} to {high}", difference, *("" if p is None else f"{p:.4f}" for p in p_values))
+    return (score, f"{low} to {high}", difference, *(_p_cell(p) for p in p_values))
+
+
+def _p_cell(p: float | None) -> str:
+    if p is None:
+        return ""
+    return "—" if math.isnan(p) else f"{p:.4f}"
 
 
 def _significance_to_json(found: Significance) -> dict[str, Any]:

@@ -70,12 +70,11 @@ def regression_statistics(gold: Numbers, predicted: Numbers) -> list[Statistics]
     once, error = np.ones(len(wanted)), wanted - found
     # A correlation does not see the scale of predictions: they are given one, so that two systems' can be swapped.
     x, y = _standardised(wanted), _standardised(found)
-    spread = float(wanted.std()) or 1.0
     moments = (once, x, y, x * x, y * y, x * y)
     return [
         _Ranks.of(spearman(wanted, found), ranks(wanted), ranks(found)),
         _summed(pearson(wanted, found), moments, _pearson),
-        _summed(r_squared(wanted, found), (once, x, x * x, np.square(error / spread)), _r_squared),
+        _summed(r_squared(wanted, found), (once, x, x * x, np.square(error / _deviation(wanted))), _r_squared),
         _summed(mean_absolute_error(wanted, found), (once, np.abs(error)), _mean),
         _summed(root_mean_squared_error(wanted, found), (once, np.square(error)), _root_mean),
     ]
@@ -169,8 +168,14 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
 
 def _standardised(numbers: Floats) -> Floats:
     """Numbers of mean 0 and deviation 1; all 0 where they are all the same."""
-    standardised: Floats = (numbers - numbers.mean()) / (float(numbers.std()) or 1.0)
+    centred = numbers - numbers.mean() if len(numbers) else numbers
+    standardised: Floats = centred / _deviation(numbers)
     return standardised
+
+
+def _deviation(numbers: Floats) -> float:
+    """The standard deviation; 1 where there is none to divide by."""
+    return float(numbers.std() if len(numbers) else 1) or 1.0
 
 
 def _correlation(first: Floats, second: Floats) -> float:

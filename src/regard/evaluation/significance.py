@@ -55,6 +55,8 @@ def compare_to_baseline(
     """Test every system against the first; all must have the same metrics in the same order, of the same examples."""
     names = list(systems)
     baseline = systems[names[0]]
+    if not all(map(len, baseline)):
+        raise DataError("There are no examples to compare systems on.", "Give a test set that holds some.")
     for name in names[1:]:
         _check_paired(baseline, systems[name])
     resampled = _resample(systems, n_resamples=n_resamples, seed=seed)
@@ -108,7 +110,12 @@ def _describe(statistics: Statistics, resampled: Floats, **against_baseline: flo
 
 
 def _p_value(by_chance: Floats, observed: float) -> float:
-    """The share of differences by chance that are as large as the observed one (which counts as one of them)."""
+    """The share of differences by chance that are as large as the observed one (which counts as one of them).
+
+    Of a score that is not defined there is no p-value: NaN.
+    """
+    if np.isnan(observed):
+        return float("nan")
     n_as_large = int((np.abs(by_chance) >= abs(observed) - _TIE).sum())
     return (n_as_large + 1) / (len(by_chance) + 1)
 
@@ -133,7 +140,7 @@ def _shuffle(systems: Systems, *, n_shuffles: int, seed: int) -> dict[str, list[
     n = _n_examples(systems)
     baseline, *others = systems
     chunks = []
-    for n_rows in _chunk_sizes(n_shuffles, n):
+    for n_rows in _chunk_sizes(n_shuffles if others else 1, n):
         from_base = generator.integers(2, size=(n_rows, n), dtype=bool)
         differences = {}
         for name in others:
