@@ -43,7 +43,7 @@ from regard.decoding.search import decode
 from regard.decoding.sliding_context import Sliding
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.presets import build_model, model_config
-from regard.tasks.language_model.task import Language
+from regard.tasks.language_model.task import LanguageModelTask
 from regard.training.loop import Trainer, updates
 from regard.training.optimizer import Optimizer
 from regard.training.state import Cursor
@@ -96,7 +96,7 @@ def run_config(text: str, preset: str, *, threads: int) -> RunConfig:
 
 
 def network_config(config: RunConfig) -> GPTConfig:
-    sizes = Language.load(config, FOLDER / "vocabulary").sizes()
+    sizes = LanguageModelTask.load(config, FOLDER / "vocabulary").sizes()
     found = model_config(config.model, origin="benchmark", **sizes)
     assert isinstance(found, GPTConfig)
     return found
@@ -120,7 +120,7 @@ def serve_regard(config: RunConfig, *, n_batches: int, quick: bool) -> None:
     """Train as `regard train` does, generate as `regard generate` does."""
     runtime.keep_freed_memory()
     machine = runtime.prepare(config.runtime)
-    prepared = Language.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
+    prepared = LanguageModelTask.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
     model = build_model(network_config(config)).train()
     trainer = Trainer(
         model=model,
@@ -233,7 +233,7 @@ def compare(config: RunConfig, text: str, *, threads: int, arguments: argparse.N
 
 def prepare_batches(config: RunConfig, *, n: int) -> None:
     """Learn the vocabulary, and keep the first n batches of the order in which our loop uses them, for the peer."""
-    prepared = Language.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    prepared = LanguageModelTask.prepare(config, vocabulary=None, progress=lambda what, done: None)
     prepared.task.save(FOLDER / "vocabulary")
     order = islice(chain.from_iterable(prepared.train.order(epoch) for epoch in count()), n)
     tensors: dict[str, Tensor] = {}

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from regard import runtime
 from regard.models.presets import build_model, model_config
 from regard.models.transformer import TransformerConfig
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.training.loop import Trainer, updates
 from regard.training.optimizer import Optimizer
 from regard.training.state import Cursor
@@ -97,7 +97,7 @@ def serve_regard(text: Text, *, threads: int, n_batches: int) -> None:
     runtime.keep_freed_memory()
     config = run_config(text, threads=threads)
     machine = runtime.prepare(config.runtime)
-    prepared = Translate.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
+    prepared = TranslationTask.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
     model = build_model(model_config(config.model, origin="benchmark", **prepared.task.sizes())).train()
     trainer = Trainer(
         model=model,
@@ -178,7 +178,7 @@ def serve_multiplication(threads: int) -> None:
 def network_config(text: Text, *, threads: int) -> TransformerConfig:
     """The sizes of our network, for the vocabulary that was learned."""
     config = run_config(text, threads=threads)
-    sizes = Translate.load(config, FOLDER / "vocabulary").sizes()
+    sizes = TranslationTask.load(config, FOLDER / "vocabulary").sizes()
     return model_config(config.model, origin="benchmark", **sizes)
 
 
@@ -268,7 +268,7 @@ def cells(result: dict[str, Any]) -> list[str]:
 def prepare_batches(text: Text, *, threads: int, n: int) -> None:
     """Learn the vocabulary, and keep the first n batches of the order in which our loop uses them, for the peers."""
     config = run_config(text, threads=threads)
-    prepared = Translate.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    prepared = TranslationTask.prepare(config, vocabulary=None, progress=lambda what, done: None)
     prepared.task.save(FOLDER / "vocabulary")
     order = islice(chain.from_iterable(prepared.train.order(epoch) for epoch in count()), n)
     tensors: dict[str, Tensor] = {}

@@ -45,7 +45,7 @@ from regard.models.model_config import ModelConfig
 from regard.models.presets import build_model, model_config
 from regard.models.resnet import ResNet
 from regard.models.vit import ViT, ViTConfig
-from regard.tasks.images.image_classification import Image
+from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.training.loop import Trainer, updates
 from regard.training.optimizer import Optimizer
 from regard.training.state import Cursor
@@ -164,7 +164,7 @@ def serve_regard(case: Case, *, threads: int, n_batches: int) -> None:
 def make_trainer(case: Case, *, threads: int) -> Trainer:
     config = run_config(case, threads=threads)
     machine = runtime.prepare(config.runtime)
-    prepared = Image.prepare(config, vocabulary=FOLDER / case.name, progress=lambda what, done: None)
+    prepared = ImageClassificationTask.prepare(config, vocabulary=FOLDER / case.name, progress=lambda what, done: None)
     model = build_model(network_config(config, prepared.task)).train()
     return Trainer(
         model=model,
@@ -197,7 +197,7 @@ def serve_peer(name: str, case: Case, *, threads: int, n_batches: int) -> None:
     torch.set_num_threads(threads)
     config = run_config(case, threads=threads)
     images = ReadyImages(**load_file(FOLDER / f"{case.name}.safetensors"))
-    sizes = network_config(config, Image.load(config, FOLDER / case.name))
+    sizes = network_config(config, ImageClassificationTask.load(config, FOLDER / case.name))
     torch.manual_seed(1)
     model = peer_network(name.rstrip("+"), sizes).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.training.learning_rate, fused=True)
@@ -307,7 +307,7 @@ def prepare_images(case: Case, *, n_updates: int) -> None:
         arrays[f"x_{part}"], arrays[f"y_{part}"] = made_up(n, size=case.size, channels=case.channels, seed=seed)
     np.savez(FOLDER / f"{case.size}.npz", **arrays)
     config = run_config(case, threads=0)
-    prepared = Image.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    prepared = ImageClassificationTask.prepare(config, vocabulary=None, progress=lambda what, done: None)
     task: Any = prepared.task
     task.save(FOLDER / case.name)
     order = islice(chain.from_iterable(prepared.train.order(epoch) for epoch in count()), n_updates)

@@ -18,7 +18,7 @@ from regard.errors import TrainingError
 from regard.runs.folder import RunFolder
 from regard.tasks import TASKS as REGISTERED
 from regard.tasks.task import Validation
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.training.events import Event, Updated
 from regard.training.summary import summarise
 
@@ -133,16 +133,16 @@ def test_seeds_that_were_stopped_are_finished_by_the_same_command(
 def test_a_seed_without_a_number_leaves_a_gap(
     command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ordinary = Translate.validate
+    ordinary = TranslationTask.validate
 
-    def validate(self: Translate, *arguments: Any, **options: Any) -> Validation:
+    def validate(self: TranslationTask, *arguments: Any, **options: Any) -> Validation:
         if self.config.seed == 2:
             return Validation(loss=math.nan, scores={"bleu": 0.0})
         if self.config.seed == 3:
             raise TrainingError("The loss was no number.", "Lower it.")
         return ordinary(self, *arguments, **options)
 
-    monkeypatch.setattr(Translate, "validate", validate)
+    monkeypatch.setattr(TranslationTask, "validate", validate)
     words = ("train", "translate", "--train", *corpus, "--run", "runs/s", "--steps", 1, *tiny_flags)
     outcome = command(*words, "--seeds", "1,2")
     assert outcome.code == 0
@@ -309,13 +309,13 @@ def test_a_signal_saves_and_says_how_to_go_on(
 def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
     command: Any, corpus: tuple[str, str], tiny_flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ordinary = Translate.validate
+    ordinary = TranslationTask.validate
 
-    def validate(self: Translate, *arguments: Any, **options: Any) -> Validation:
+    def validate(self: TranslationTask, *arguments: Any, **options: Any) -> Validation:
         signal.raise_signal(signal.SIGINT)
         return ordinary(self, *arguments, **options)
 
-    monkeypatch.setattr(Translate, "validate", validate)
+    monkeypatch.setattr(TranslationTask, "validate", validate)
     flags = ("--run", "runs/v", "--steps", 50, "--set", "training.validate_every=4", *tiny_flags)
     outcome = command("train", "translate", "--train", *corpus, *flags)
     assert outcome.code == 130

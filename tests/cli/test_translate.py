@@ -8,7 +8,7 @@ import pytest
 
 from regard.cli import translate as module
 from regard.cli.translate import listed, one_line
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 
 
 def test_texts_become_lines(command: Any, trained: Path) -> None:
@@ -142,13 +142,13 @@ def test_at_a_keyboard_each_line_is_answered_at_once(
             return True
 
     sizes: list[int] = []
-    ordinary = Translate.translate
+    ordinary = TranslationTask.translate
 
-    def watched(self: Translate, models: Any, texts: Any, *others: Any, **options: Any) -> Any:
+    def watched(self: TranslationTask, models: Any, texts: Any, *others: Any, **options: Any) -> Any:
         sizes.append(len(texts))
         return ordinary(self, models, texts, *others, **options)
 
-    monkeypatch.setattr(Translate, "translate", watched)
+    monkeypatch.setattr(TranslationTask, "translate", watched)
     monkeypatch.setattr(io, "TextIOWrapper", Keyboard)
     outcome = command("translate", trained, stdin=b"a dog\na cat\n")
     assert sys.stdin.isatty()

@@ -14,10 +14,10 @@ from regard.parts import attention_kernels
 from regard.parts.dropout import seeded
 from regard.parts.taps import listening
 from regard.tasks.images.caption_examples import CaptionBatch
-from regard.tasks.images.captioning import Caption
+from regard.tasks.images.captioning import CaptioningTask
 from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.translation.examples import PairBatch
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
 from regard.training.cost import SavedActivations, activation_bytes, meta_model, training_flops
 from regard.training.paper import RUNS, TOKENS, VOCAB_SIZE
@@ -289,7 +289,7 @@ def test_the_batch_of_a_task_keeps_about_as_much_as_the_made_up_one() -> None:
     ids, lengths = torch.ones(8, 21, dtype=torch.int64), torch.full((8,), 20)
     kept = SavedActivations(model)
     with kept.hooks(), seeded(0):
-        Translate.loss(cast(Any, None), model, PairBatch(ids[:, 1:], lengths, ids, lengths), smoothing=0.1)
+        TranslationTask.loss(cast(Any, None), model, PairBatch(ids[:, 1:], lengths, ids, lengths), smoothing=0.1)
     batch = BatchShape(n_sequences=8, length=20, target_length=20)
     assert counted(config, batch) == pytest.approx(kept.n_bytes, rel=0.01)
 
@@ -324,7 +324,7 @@ def test_the_images_of_a_task_keep_about_as_much_as_made_up_ones() -> None:
     config = image_config("captioner-resnet", image_size=24)
     model = build_model(config).train()
     table = ImageTable(shape=ImageShape(24, 3), mean=(0.5,) * 3, deviation=(0.5,) * 3)
-    task = Caption(cast(Any, None), default_config("caption"), table)
+    task = CaptioningTask(cast(Any, None), default_config("caption"), table)
     images = torch.zeros(4, 24, 24, 3, dtype=torch.uint8)
     target, lengths = torch.ones(12, 13, dtype=torch.int64), torch.full((12,), 12)
     kept = SavedActivations(model)

@@ -28,7 +28,7 @@ from regard.runs import checkpoints, metrics, selection
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks.task import Validation
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.training import session
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.run import check, resume, train
@@ -360,13 +360,13 @@ def test_a_full_disk_ends_the_run_and_leaves_the_earlier_checkpoint(
 
 def break_loss(monkeypatch: pytest.MonkeyPatch, broken: Callable[[], bool]) -> None:
     """Let the loss be no number while `broken` is true."""
-    original = Translate.loss
+    original = TranslationTask.loss
 
-    def loss(self: Translate, model: Any, batch: Any, *, smoothing: float) -> Any:
+    def loss(self: TranslationTask, model: Any, batch: Any, *, smoothing: float) -> Any:
         total, weight = original(self, model, batch, smoothing=smoothing)
         return total * math.nan if broken() else total, weight
 
-    monkeypatch.setattr(Translate, "loss", loss)
+    monkeypatch.setattr(TranslationTask, "loss", loss)
 
 
 def test_three_losses_in_a_row_that_are_no_numbers_end_the_run(
@@ -411,15 +411,15 @@ def test_the_lines_are_named_where_they_lie_now(
 def test_weights_that_are_no_numbers_are_not_written(
     make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Translate.validate
+    original = TranslationTask.validate
 
-    def validate(self: Translate, model: Any, *rest: Any, **options: Any) -> Validation:
+    def validate(self: TranslationTask, model: Any, *rest: Any, **options: Any) -> Validation:
         found = original(self, model, *rest, **options)
         with torch.no_grad():
             next(model.parameters())[0, 0] = math.nan
         return found
 
-    monkeypatch.setattr(Translate, "validate", validate)
+    monkeypatch.setattr(TranslationTask, "validate", validate)
     with pytest.raises(TrainingError, match="hold a value that is no finite number: they are not saved"):
         list(train(make_config(), tmp_path / "run"))
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
@@ -457,7 +457,7 @@ def test_old_checkpoints_go_and_the_best_and_the_averaged_stay(
     make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses = iter([3.0, 1.0, 2.0, 2.5, 4.0, 5.0])
-    monkeypatch.setattr(Translate, "validate", lambda *rest, **options: Validation(loss=next(losses), scores={}))
+    monkeypatch.setattr(TranslationTask, "validate", lambda *rest, **options: Validation(loss=next(losses), scores={}))
     config = make_config(
         {"training.steps": 10, "training.validate_every": 2, "training.save_every_steps": 1, "training.keep": 1}
     )
@@ -472,7 +472,7 @@ def test_patience_counts_validations_without_a_better_loss(
     make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses = iter([3.0, 2.0, 2.5, 1.9, 1.9, 2.0])
-    monkeypatch.setattr(Translate, "validate", lambda *rest, **options: Validation(loss=next(losses), scores={}))
+    monkeypatch.setattr(TranslationTask, "validate", lambda *rest, **options: Validation(loss=next(losses), scores={}))
     config = make_config({"training.steps": 100, "training.validate_every": 1, "training.patience": 2})
     events = drive(train(config, tmp_path / "run"))
     assert events[-1].reason == "early stopping: no better loss in 2 validations"
@@ -490,7 +490,7 @@ def test_the_best_is_chosen_by_the_score_that_is_asked_for(
         loss, bleu = next(found)
         return Validation(loss=loss, scores={"bleu": bleu})
 
-    monkeypatch.setattr(Translate, "validate", validate)
+    monkeypatch.setattr(TranslationTask, "validate", validate)
     config = make_config(
         {"training.steps": 100, "training.validate_every": 1, "training.patience": 2, "training.best_by": "bleu"}
     )
@@ -563,7 +563,7 @@ def test_validation_sees_the_moving_average_and_training_goes_on_without_it(
         modes.append(model.training)
         return Validation(loss=1.0, scores={})
 
-    monkeypatch.setattr(Translate, "validate", validate)
+    monkeypatch.setattr(TranslationTask, "validate", validate)
     drive(train(make_config({"training.ema": 0.9, "training.steps": 4}), tmp_path / "run"))
     checkpoint, _ = selection.newest_good(RunFolder(tmp_path / "run"))
     average = checkpoints.load_weights(checkpoint, which="ema")
@@ -675,10 +675,10 @@ def test_a_signal_between_two_looks_does_not_skip_a_validation(
 def test_a_score_that_is_no_number_is_not_written_down(
     make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def validate(self: Translate, *arguments: Any, **options: Any) -> Validation:
+    def validate(self: TranslationTask, *arguments: Any, **options: Any) -> Validation:
         return Validation(loss=800.0, scores={"perplexity": math.inf, "bleu": 1.0})
 
-    monkeypatch.setattr(Translate, "validate", validate)
+    monkeypatch.setattr(TranslationTask, "validate", validate)
     *_, end = drive(train(make_config({"training.steps": 2}), tmp_path / "run"))
     assert end.best == {"step": 2, "loss": 800.0, "bleu": 1.0}
     drive(resume(tmp_path / "run"))

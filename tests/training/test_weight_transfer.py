@@ -16,7 +16,7 @@ from regard.config import ModelTable, RunConfig
 from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, ConfigError, RunError, UsageError
 from regard.runs import checkpoints
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.training.events import Event, Report, Updated
 from regard.training.run import resume, train
 from regard.training.weight_match import token_weights
@@ -169,14 +169,14 @@ def test_a_head_is_taken_with_its_labels_alone(
 ) -> None:
     """With networks of the caller's own and labels that stand for those of a classifier."""
     labels = theirs
-    ordinary = Translate.save
+    ordinary = TranslationTask.save
 
-    def save(self: Translate, vocabulary: Path) -> None:
+    def save(self: TranslationTask, vocabulary: Path) -> None:
         ordinary(self, vocabulary)
         if labels is not None:
             (vocabulary / "labels.json").write_text(json.dumps({"labels": labels}))
 
-    monkeypatch.setattr(Translate, "save", save)
+    monkeypatch.setattr(TranslationTask, "save", save)
     config = dataclasses.replace(begin({"training.init": "", "training.steps": 1}), model=ModelTable())
     drive(train(config, tmp_path / "a", model=Headed(seed=1), vocabulary=first / "vocabulary"))
     labels = own
@@ -207,14 +207,14 @@ def test_labels_of_a_ready_vocabulary_stay_where_they_are(
     ready = Path(shutil.copytree(first / "vocabulary", tmp_path / "vocabulary"))
     (ready / "labels.json").write_text('{"labels": ["a"]}')
     seen: list[Path] = []
-    ordinary = Translate.prepare.__func__  # type: ignore[attr-defined]
+    ordinary = TranslationTask.prepare.__func__  # type: ignore[attr-defined]
 
-    def prepare(cls: type[Translate], config: RunConfig, *, vocabulary: Path, progress: Any) -> Any:
+    def prepare(cls: type[TranslationTask], config: RunConfig, *, vocabulary: Path, progress: Any) -> Any:
         seen.extend(vocabulary.iterdir())
         assert (vocabulary / "shared.json").read_bytes() == (ready / "shared.json").read_bytes()
         return ordinary(cls, config, vocabulary=vocabulary, progress=progress)
 
-    monkeypatch.setattr(Translate, "prepare", classmethod(prepare))
+    monkeypatch.setattr(TranslationTask, "prepare", classmethod(prepare))
     list(train(begin(), tmp_path / "run", vocabulary=ready, dry_run=True))
     assert [file.name for file in seen] == ["shared.json"]
     assert not seen[0].exists(), "it was lent"

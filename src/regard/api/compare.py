@@ -14,9 +14,9 @@ from regard.evaluation.generated_comparison import GeneratingSystem, compare_gen
 from regard.evaluation.generated_text import check_tokenizer
 from regard.evaluation.perplexity import cross_entropy_statistics
 from regard.tasks.language_model.corpus_loss import text_costs
-from regard.tasks.language_model.task import Language
+from regard.tasks.language_model.task import LanguageModelTask
 from regard.tasks.task import Progress
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 
 FEW = 10  # stretches of text: a coin that is thrown so seldom often falls on one side only
 
@@ -49,10 +49,10 @@ def compare(
                 "Compare runs of one task.",
             )
     data = first.config.data
-    if first.config.task == Language.name:
+    if first.config.task == LanguageModelTask.spec.name:
         read_as = dataclasses.replace(data, source=source or data.source, on_bad=on_bad or data.on_bad)
         return _compare_texts(runs, files, read_as, progress=progress)
-    first.expect(Translate.name)
+    first.expect(TranslationTask.spec.name)
     check_tokenizer(tokenize)
     pairs = read_test_set(files, source=source or data.source, target=target or data.target)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]

@@ -18,12 +18,12 @@ from regard.evaluation.perplexity import perplexity
 from regard.evaluation.scores import Score
 from regard.inspection.block_ablation import BlockAblation, ablate_blocks, kept_blocks
 from regard.tasks.denoising.base import HiddenText
-from regard.tasks.images.captioning import Caption
-from regard.tasks.images.image_classification import Image
+from regard.tasks.images.captioning import CaptioningTask
+from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.labelling.base import SequenceTask
-from regard.tasks.labelling.classification import Classify
+from regard.tasks.labelling.classification import ClassificationTask
 from regard.tasks.language_model.examples import WindowExamples
-from regard.tasks.language_model.task import Language
+from regard.tasks.language_model.task import LanguageModelTask
 from regard.tasks.task import Progress
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def evaluate_captions(
     progress: Progress,
 ) -> Evaluation:
     """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
-    task: Caption = run.task
+    task: CaptioningTask = run.task
     examples = task.read(files, data, split=split, progress=progress)
     began = time.perf_counter()
     images, settings = examples.captions.image_set, decoding or run.config.decoding
@@ -118,7 +118,7 @@ def evaluate_captions(
     return Evaluation(
         scores=tuple(task.scores(run.model, examples, outputs, tokenize=tokenize, lowercase=lowercase)),
         count=len(examples),
-        unit=task.unit,
+        unit=task.spec.unit,
         seconds=seconds,
         translations=tuple(outputs),
         places=tuple(examples.places(np.arange(len(examples)))),
@@ -128,7 +128,7 @@ def evaluate_captions(
 
 def evaluate_text(run: "Run", files: Sequence[str], data: DataConfig, *, progress: Progress) -> Evaluation:
     """Let a model read running text: its loss and perplexity, bits per byte, or how much of what is hidden it guesses."""
-    task: Language | HiddenText = run.task
+    task: LanguageModelTask | HiddenText = run.task
     text: Any = task.read(files, data, progress=progress)
     began = time.perf_counter()
     scores = task.scores(run.model, text, progress=partial(progress, "reading"))
@@ -141,14 +141,14 @@ def evaluate_labels(
     run: "Run", files: Sequence[str], data: DataConfig, *, split: str, blocks: bool = False, progress: Progress
 ) -> Evaluation:
     """Let a model label examples: accuracy and F1, or correlation and error; and which class was taken for which."""
-    task: SequenceTask | Image = run.task
+    task: SequenceTask | ImageClassificationTask = run.task
     examples: Any = task.read(files, data, split=split, progress=progress)
     began = time.perf_counter()
     outputs: Any = task.outputs(run.model, examples, progress=partial(progress, "reading"))
     seconds = time.perf_counter() - began
-    matrix = task.confusion(examples, outputs).tolist() if isinstance(task, Classify | Image) else []
+    matrix = task.confusion(examples, outputs).tolist() if isinstance(task, ClassificationTask | ImageClassificationTask) else []
     ablations: list[BlockAblation] = []
-    if blocks and isinstance(task, Image):
+    if blocks and isinstance(task, ImageClassificationTask):
         name, ablating = str(run.reference), partial(progress, "ablating blocks")
         ablations = ablate_blocks(run.model, examples, task=task, run=name, progress=ablating)
     return Evaluation(
@@ -161,7 +161,7 @@ def evaluate_labels(
         labels=task.table.labels,
         confusion=tuple(map(tuple, matrix)),
         blocks=tuple(ablations),
-        places=tuple(examples.places(np.arange(len(examples)))) if isinstance(task, Image) else (),
+        places=tuple(examples.places(np.arange(len(examples)))) if isinstance(task, ImageClassificationTask) else (),
         notes=(*task.notes(examples), *([kept_blocks(run.model, run=str(run.reference))] if blocks else [])),
     )
 

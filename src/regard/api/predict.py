@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from regard.config import DecodingConfig
 from regard.errors import UsageError
 from regard.tasks.denoising.fill_mask import Filled
-from regard.tasks.denoising.masked_lm import Mask
-from regard.tasks.denoising.span_corruption import Denoise
+from regard.tasks.denoising.masked_lm import MaskedLMTask
+from regard.tasks.denoising.span_corruption import DenoisingTask
 from regard.tasks.images.caption_generation import Described
-from regard.tasks.images.captioning import Caption
-from regard.tasks.images.image_classification import Image
-from regard.tasks.labelling.classification import Classified, Classify
-from regard.tasks.labelling.regression import Measured, Regress
-from regard.tasks.labelling.tagging import Tag, TaggedText
+from regard.tasks.images.captioning import CaptioningTask
+from regard.tasks.images.image_classification import ImageClassificationTask
+from regard.tasks.labelling.classification import ClassificationTask, Classified
+from regard.tasks.labelling.regression import Measured, RegressionTask
+from regard.tasks.labelling.tagging import TaggedText, TaggingTask
 
 if TYPE_CHECKING:
     from regard.api.run import Run
@@ -36,31 +36,40 @@ def predict(
     task, model = run.task, run.model
     check_list(inputs)
     texts_b = texts_b if any(texts_b) else ()
-    if texts_b and not isinstance(task, Classify | Regress):
+    if texts_b and not isinstance(task, ClassificationTask | RegressionTask):
         raise UsageError(
-            f"A second text is for runs of the tasks classify and regress, and {run.reference} is one of {task.name}.",
+            f"A second text is for runs of the tasks classify and regress, and {run.reference} is one of {task.spec.name}.",
             "Leave it out.",
         )
     match task:
-        case Classify() | Regress():
+        case ClassificationTask() | RegressionTask():
             return task.predict(model, inputs, texts_b, progress=progress)
-        case Tag() | Image():
+        case TaggingTask() | ImageClassificationTask():
             return task.predict(model, inputs, progress=progress)
-        case Caption():
+        case CaptioningTask():
             return task.predict(model, inputs, decoding, seed=seed, progress=progress)
-        case Mask():
+        case MaskedLMTask():
             return task.fill(model, inputs, top=top, progress=progress)
-        case Denoise():
+        case DenoisingTask():
             return task.fill(model, inputs, progress=progress)
-    raise AssertionError(task.name)
+    raise AssertionError(task.spec.name)
 
 
 def check_predicts(run: "Run") -> None:
     """Refuse a run of a task that has another command."""
-    if not isinstance(run.task, Classify | Regress | Tag | Mask | Denoise | Image | Caption):
+    if not isinstance(
+        run.task,
+        ClassificationTask
+        | RegressionTask
+        | TaggingTask
+        | MaskedLMTask
+        | DenoisingTask
+        | ImageClassificationTask
+        | CaptioningTask,
+    ):
         raise UsageError(
-            f"{run.reference} was trained for the task '{run.task.name}': it has nothing to predict.",
-            f"Use it with: regard {run.task.verb} {run.reference}",
+            f"{run.reference} was trained for the task '{run.task.spec.name}': it has nothing to predict.",
+            f"Use it with: regard {run.task.spec.verb} {run.reference}",
         )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard import config as configuration
 from regard import runtime
 from regard.api.evaluate import Evaluation, evaluate_captions, evaluate_labels, evaluate_text, evaluate_translation
 from regard.api.predict import Prediction, check_list, predict
@@ -22,14 +21,14 @@ from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
 from regard.tasks.embedding import Embedder, Embedding
-from regard.tasks.images.captioning import Caption
-from regard.tasks.images.image_classification import Image, ImageInput
+from regard.tasks.images.captioning import CaptioningTask
+from regard.tasks.images.image_classification import ImageClassificationTask, ImageInput
 from regard.tasks.labelling.base import SequenceTask
 from regard.tasks.labelling.inputs import Inputs
 from regard.tasks.language_model.continuation import Generation
-from regard.tasks.language_model.task import Language
+from regard.tasks.language_model.task import LanguageModelTask
 from regard.tasks.task import Progress
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation
 
 ALL = "all"  # instead of a split of a table
@@ -129,9 +128,9 @@ class Run:
         tokens: a vector for each word, too; pooling: mean, class or last
         """
         check_list(texts)
-        if isinstance(self.task, Image | Caption):
+        if isinstance(self.task, ImageClassificationTask | CaptioningTask):
             raise UsageError(f"{self.reference} reads images, no text.", "Name a run over text.")
-        translates, language = (self.config.task == task.name for task in (Translate, Language))
+        translates, language = (self.config.task == task.spec.name for task in (TranslationTask, LanguageModelTask))
         tokenizer = self.task.vocabulary.source if translates else self.task.tokenizer
         if tokenizer is None:
             raise UsageError(f"{self.reference} was trained on vectors: it reads no text.", "Name a run over text.")
@@ -179,7 +178,7 @@ class Run:
         }
         given: dict[str, Any] = {name: value for name, value in {**columns, "on_bad": on_bad}.items() if value}
         data = dataclasses.replace(self.config.data, **given)
-        if self.config.task == Translate.name:
+        if self.config.task == TranslationTask.spec.name:
             check_tokenizer(tokenize)
             return evaluate_translation(
                 self,
@@ -194,10 +193,10 @@ class Run:
         if isinstance(self.task, SequenceTask):
             data, split = _split_of(data, split)
             return evaluate_labels(self, files, data, split=split, progress=progress)
-        if isinstance(self.task, Image):
+        if isinstance(self.task, ImageClassificationTask):
             split = "" if split == ALL else split or "test"
             return evaluate_labels(self, files, data, split=split, blocks=blocks, progress=progress)
-        if isinstance(self.task, Caption):
+        if isinstance(self.task, CaptioningTask):
             check_tokenizer(tokenize)
             return evaluate_captions(
                 self,
@@ -245,17 +244,17 @@ class Run:
             )
 
     @property
-    def translation_task(self) -> Translate:
+    def translation_task(self) -> TranslationTask:
         """The task, if it is translation."""
-        self.expect(Translate.name)
-        task: Translate = self.task
+        self.expect(TranslationTask.spec.name)
+        task: TranslationTask = self.task
         return task
 
     @property
-    def language_task(self) -> Language:
+    def language_task(self) -> LanguageModelTask:
         """The task, if it is language modelling."""
-        self.expect(Language.name)
-        task: Language = self.task
+        self.expect(LanguageModelTask.spec.name)
+        task: LanguageModelTask = self.task
         return task
 
 
@@ -263,7 +262,7 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     """Load a trained run: `runs/m30k`, `runs/m30k@best`, `runs/m30k@400`; `model` if it trained a network of your own."""
     reference = Reference.parse(str(run))
     folder = RunFolder.open(reference.path)
-    config = configuration.read(folder.config_file)
+    config = folder.read_config()
     checkpoint, notes = selection.select(reference)
     # Decoding is in full precision, whatever training was in.
     machine = runtime.prepare(dataclasses.replace(config.runtime, device=device, threads=threads, precision="fp32"))

@@ -17,20 +17,13 @@ from regard.runs import averaging
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
+from regard.tasks.spec import find_spec
 
 if TYPE_CHECKING:
     from regard.training.events import Event
 
 Files = str | Path | Sequence[str | Path]
 Watch = Callable[["Event"], None]
-BY_EPOCHS = (
-    "classify",
-    "tag",
-    "regress",
-    "image",
-    "caption",
-)  # tasks over so few examples that their number tells how long is enough
-LEAST_STEPS = 500  # for such a task: ten passes over a hundred rows would teach nothing
 
 
 def train(
@@ -119,10 +112,9 @@ def with_end(config: RunConfig) -> RunConfig:
     """Choose an end for the run, if it has none, and a schedule that fits the end."""
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
-        if config.task in BY_EPOCHS:
-            end = dataclasses.replace(end, epochs=10, min_steps=end.min_steps or LEAST_STEPS)
-        else:
-            end = dataclasses.replace(end, steps=10_000, patience=end.patience or 10)
+        for key, value in find_spec(config.task).end.items():
+            chosen: dict[str, Any] = {key: getattr(end, key) or value}
+            end = dataclasses.replace(end, **chosen)
     if end.schedule == "auto":
         # By the clock nobody knows which step will be the last, and so not how far a cosine has to be down.
         end = dataclasses.replace(end, schedule="cosine" if end.steps or end.epochs else "constant")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from regard.cli.options import check_option
 from regard.cli.terminal import Stages, Waiting, busy, print_facts, print_lines, print_table, results, shell_word, tell
-from regard.config import TrainingConfig, from_tables, read
+from regard.config import TrainingConfig, from_tables
 from regard.runs.folder import RunFolder
 from regard.training.summary import summarise
 
@@ -90,7 +90,7 @@ def is_demo(folder: Path) -> bool:
     run = RunFolder(folder)
     if not run.exists():
         return False
-    return {Path(file).parent.resolve() for file in read(run.config_file).data.train} == {(folder / "corpus").resolve()}
+    return {Path(file).parent.resolve() for file in run.read_config().data.train} == {(folder / "corpus").resolve()}
 
 
 def write_corpus(folder: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from regard.config import DecodingConfig
     from regard.data.images.decoding import Pixels
     from regard.tasks.images.caption_generation import Described
-    from regard.tasks.images.captioning import Caption
+    from regard.tasks.images.captioning import CaptioningTask
 
 TASKS = ("image", "caption")
 
@@ -149,7 +149,7 @@ def draw_looking(loaded: "Run", file: str, picture: str, *, writing: "DecodingCo
     from regard.inspection.render import save
     from regard.tasks.images.image_classification import decode
 
-    task = cast("Caption", loaded.task)
+    task = cast("CaptioningTask", loaded.task)
     [found] = cast("list[Described]", loaded.predict([file], decoding=writing, seed=seed))
     looking = task.look(loaded.model, file, found.candidates[0].ids)
     if not looking.words:

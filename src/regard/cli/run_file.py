@@ -61,7 +61,7 @@ def with_vocabulary_of(model: ModelOptions, config: RunConfig) -> tuple[RunConfi
             )
     if model.vocabulary:
         folder = RunFolder.open(Path(model.vocabulary))
-        return dataclasses.replace(config, tokenizer=read(folder.config_file).tokenizer), folder.vocabulary
+        return dataclasses.replace(config, tokenizer=folder.read_config().tokenizer), folder.vocabulary
     # What the file says of another vocabulary, or of another run to begin with, goes.
     training = dataclasses.replace(config.training, init=model.init)
     default = default_config(config.task).tokenizer
@@ -97,9 +97,9 @@ def starting_point(what: str) -> tuple[RunConfig, Path | None]:
         )
     if not (path.suffix == ".toml" or "/" in what or path.is_file()):
         return default_config(what), None
-    config = read(path)
     vocabulary = RunFolder(path.parent).vocabulary
-    return config, vocabulary if path.name == CONFIG and vocabulary.is_dir() else None
+    of_run = path.name == CONFIG and vocabulary.is_dir()
+    return read(path, of_run=of_run), vocabulary if of_run else None
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:

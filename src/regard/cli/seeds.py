@@ -14,7 +14,7 @@ from regard.cli.options import check_option, whole_numbers
 from regard.cli.terminal import Stages, decimal, note, print_json, print_table, shell_word, tell
 from regard.cli.train_options import RunOptions
 from regard.cli.training_view import follow, make_views
-from regard.config import RunConfig, read
+from regard.config import RunConfig
 from regard.errors import RunError, TrainingError
 from regard.evaluation.metrics import find_metric
 from regard.models.presets import decided_by_data, find_preset, model_config, resolved
@@ -76,7 +76,7 @@ def refuse_other_run(path: Path, config: RunConfig) -> None:
 
 def is_run_of(folder: RunFolder, config: RunConfig) -> bool:
     """Tell whether a run has these settings, to which training added paths from the root, threads and vocabulary sizes."""
-    found, wanted = read(folder.config_file), training.with_absolute_paths(config)
+    found, wanted = folder.read_config(), training.with_absolute_paths(config)
     if found.model.preset != wanted.model.preset:
         return False
     decided = decided_by_data(find_preset(wanted.model.preset))

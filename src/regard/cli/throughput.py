@@ -4,7 +4,7 @@ import math
 import time
 
 from regard.cli.terminal import duration
-from regard.tasks import find_task
+from regard.tasks.spec import find_spec
 from regard.training.events import Report
 from regard.training.loop import Update
 
@@ -21,7 +21,7 @@ class Pace:
         self.before = report.seconds
         self.loss = math.nan
         self.per_second = 0.0
-        self.counted = find_task(report.config.task).counted
+        self.unit = find_spec(report.config.task).throughput_unit
         self._began = time.monotonic()
 
     def add(self, update: Update) -> None:
@@ -59,5 +59,5 @@ class Pace:
     def text(self) -> str:
         """All of it in a line."""
         of = f"/{self.total_steps:,}" if self.total_steps else ""
-        speed = f"{self.per_second:,.0f} {self.counted}/s"
+        speed = f"{self.per_second:,.0f} {self.unit}/s"
         return f"step {self.step:,}{of}  loss {self.loss:.3f}  {speed}  {duration(self.seconds_left)} left"

@@ -9,12 +9,10 @@ from regard.cli.run_file import free_folder, settings
 from regard.cli.terminal import Stages, busy, print_facts, print_json, results
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
+from regard.tasks.spec import TASKS
 
 if TYPE_CHECKING:
     from regard.training.events import Finished
-
-# As regard.tasks has them, without torch.
-TASKS = ("translate", "language", "mask", "denoise", "classify", "tag", "regress", "image", "caption")
 
 
 def train(

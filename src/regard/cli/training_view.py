@@ -26,7 +26,7 @@ from regard.cli.training_report import report_rows
 from regard.config import to_tables
 from regard.errors import MissingExtraError
 from regard.runs.ranking import prefers_average
-from regard.tasks import find_task
+from regard.tasks.spec import find_spec
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class PeopleView:
 
     def _report(self, report: Report) -> None:
         self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
-        self.training, self.task = report.config.training, find_task(report.config.task)
+        self.training, self.task = report.config.training, find_spec(report.config.task)
         print_facts(report_rows(report), people())
         tell()
 

@@ -3,9 +3,18 @@
 One class a table of the file, one source for each default. Nothing here is evaluated, and no key can name code.
 """
 
-from regard.config.files import build, check_range, default_config, from_tables, override, read, to_tables, to_toml
+from regard.config.files import (
+    build,
+    check_range,
+    default_config,
+    from_tables,
+    override,
+    read,
+    refuse_unread,
+    to_tables,
+    to_toml,
+)
 from regard.config.tables import (
-    TASK_DEFAULTS,
     AugmentationConfig,
     CorruptionConfig,
     DataConfig,
@@ -19,7 +28,6 @@ from regard.config.tables import (
 )
 
 __all__ = [
-    "TASK_DEFAULTS",
     "AugmentationConfig",
     "CorruptionConfig",
     "DataConfig",
@@ -36,6 +44,7 @@ __all__ = [
     "option",
     "override",
     "read",
+    "refuse_unread",
     "to_tables",
     "to_toml",
 ]

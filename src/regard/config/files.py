@@ -5,18 +5,28 @@ import math
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from regard.config.tables import TASK_DEFAULTS, ModelTable, RunConfig
+from regard.config.tables import ModelTable, RunConfig
 from regard.errors import ConfigError, did_you_mean
+from regard.tasks.spec import TaskSpec, find_spec
 
 Table = TypeVar("Table")
 
+# What keys were called once: a run file that says so is told the new name.
+RENAMED = {
+    "data.hold_out": "data.valid_size",
+    "training.freeze_trunk": "training.freeze_init",
+    "training.least_steps": "training.min_steps",
+    "training.trunk_rate": "training.init_lr_scale",
+    "training.validate_decoded": "training.validate_samples",
+}
 
-def read(path: Path) -> RunConfig:
-    """Read a run file."""
+
+def read(path: Path, *, of_run: bool = False) -> RunConfig:
+    """Read a run file; `of_run`: the config.toml of a run's folder, which an earlier version may have written."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -27,7 +37,17 @@ def read(path: Path) -> RunConfig:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct the file at that place.") from None
-    return from_tables(tables, origin=str(path))
+    return from_tables(_translated(tables) if of_run else tables, origin=str(path))
+
+
+def _translated(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's config.toml says in the keys of today: earlier versions wrote every key, whatever the task."""
+    found = dict(tables)
+    spec = find_spec(str(tables.get("task", "")))
+    for name in [name for name, table in tables.items() if isinstance(table, Mapping) and name != "model"]:
+        keys = {RENAMED.get(f"{name}.{key}", f"{name}.{key}").partition(".")[2]: key for key in tables[name]}
+        found[name] = {new: tables[name][old] for new, old in keys.items() if spec.reads_setting(name, new)}
+    return found
 
 
 def default_config(task: str) -> RunConfig:
@@ -40,7 +60,11 @@ def from_tables(tables: Mapping[str, Any], *, origin: str) -> RunConfig:
     tables = dict(tables)
     if "task" not in tables:
         raise ConfigError(f"{origin} does not say which task it is for.", 'Add a line such as: task = "translate"')
-    for name, defaults in TASK_DEFAULTS.get(str(tables["task"]), {}).items():
+    spec = find_spec(str(tables["task"]))
+    for name, table in tables.items():
+        if isinstance(table, Mapping) and name != "model":
+            _refuse_other_keys(name, table, spec, origin)
+    for name, defaults in spec.defaults.items():
         if isinstance(tables.get(name, {}), Mapping):
             tables[name] = {**defaults, **tables.get(name, {})}
     model = tables.pop("model", {})
@@ -50,6 +74,37 @@ def from_tables(tables: Mapping[str, Any], *, origin: str) -> RunConfig:
         preset=str(model.get("preset", "")), fields={key: value for key, value in model.items() if key != "preset"}
     )
     return dataclasses.replace(build(RunConfig, tables, origin=origin), model=model_table)
+
+
+def _refuse_other_keys(name: str, table: Mapping[str, Any], spec: TaskSpec, origin: str) -> None:
+    """Refuse keys that were renamed, and those that mean nothing to the task."""
+    applying = [field.name for field in _fields(name) if spec.reads_setting(name, field.name)]
+    for key in table:
+        if new := RENAMED.get(f"{name}.{key}"):
+            raise ConfigError(f"{origin}: {name}.{key} is now called {new}.", f"Write {new} instead.")
+        if not spec.reads_setting(name, key):
+            raise ConfigError(f"{origin}: {name}.{key} does not apply to the task {spec.name}.", _remedy(key, applying))
+
+
+def _remedy(key: str, applying: Sequence[str]) -> str:
+    near = did_you_mean(key, applying)
+    return near if near.startswith("Did you mean") else "Leave it out."
+
+
+def _fields(table: str) -> tuple[dataclasses.Field[Any], ...]:
+    """The keys of a table of the run file; none where there is no such table."""
+    kind = typing.get_type_hints(RunConfig).get(table)
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+
+
+def refuse_unread(config: RunConfig) -> None:
+    """Refuse settings that differ from their defaults and mean nothing to the task, so that none is thought to."""
+    spec, usual = find_spec(config.task), default_config(config.task)
+    for name in (field.name for field in dataclasses.fields(config)):
+        for field in _fields(name) if name != "model" else ():
+            value = getattr(getattr(config, name), field.name)
+            if value != getattr(getattr(usual, name), field.name) and not spec.reads_setting(name, field.name):
+                raise ConfigError(f"{name}.{field.name} does not apply to the task {spec.name}.", "Leave it out.")
 
 
 def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: str = "") -> Table:
@@ -79,7 +134,7 @@ def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str =
         *rooms, key = path.split(".")
         table = tables
         for room in rooms:
-            inner = table.get(room)
+            inner = table.setdefault(room, {}) if _fields(room) else table.get(room)
             if not isinstance(inner, dict):
                 names = [name for name, value in table.items() if isinstance(value, dict)]
                 remedy = did_you_mean(room, names) if names else f"{room} is a key and holds no others."
@@ -90,9 +145,13 @@ def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str =
 
 
 def to_tables(config: RunConfig) -> dict[str, Any]:
-    """Return the config as nested dictionaries, in the order of the file."""
-    tables = dataclasses.asdict(config)
+    """Return the config as nested dictionaries, in the order of the file: what its task reads, and nothing else."""
+    spec, tables = find_spec(config.task), dataclasses.asdict(config)
     tables["model"] = {"preset": config.model.preset, **config.model.fields}
+    for name in [name for name, table in tables.items() if isinstance(table, dict) and name != "model"]:
+        tables[name] = {key: value for key, value in tables[name].items() if spec.reads_setting(name, key)}
+        if not tables[name]:
+            del tables[name]
     return tables
 
 

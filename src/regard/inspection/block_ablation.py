@@ -12,7 +12,7 @@ from torch import nn
 from regard.errors import UsageError
 from regard.evaluation import classification as evaluation
 from regard.models.resnet import ResNet
-from regard.tasks.images.image_classification import Image
+from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.images.image_examples import ImageExamples
 
 
@@ -29,7 +29,7 @@ def ablate_blocks(
     model: nn.Module,
     examples: ImageExamples,
     *,
-    task: Image,
+    task: ImageClassificationTask,
     run: str,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[BlockAblation]:

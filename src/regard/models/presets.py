@@ -24,9 +24,8 @@ from regard.models.resnet import ResNet, ResNetConfig
 from regard.models.t5 import T5, T5Config
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTConfig
+from regard.tasks.spec import TASKS, find_spec
 
-# What reads a text and says something of it.
-_READING = ("mask", "classify", "tag", "regress")
 # What the task decides although it has a default, so that an encoder can be built without one.
 _TASKS_OWN = ("head", "n_outputs", "n_features")
 # What image data decides, where there are none yet: colours, ImageNet's classes, and so many patches to an edge.
@@ -38,46 +37,52 @@ _LARGE_IMAGE, _SMALL_IMAGE, _CAPTIONED_IMAGE = 224, 32, 96
 
 @dataclass(frozen=True)
 class Preset:
-    """A named size: for which tasks, of which config, with which fields."""
+    """A named size: of which family of models, of which config, with which fields."""
 
     name: str
-    tasks: tuple[str, ...]
+    family: str
     config: type[ModelConfig]
     fields: Mapping[str, Any]
     about: str
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that the family fits, those first for which it is the default."""
+        fitting = [spec for spec in TASKS.values() if self.family in spec.families]
+        return tuple(spec.name for spec in sorted(fitting, key=lambda spec: spec.families.index(self.family)))
 
 
 def _transformer(name: str, n_layers: int, d_model: int, d_ff: int, n_heads: int, about: str, **others: Any) -> Preset:
     sizes = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
     widths = {"d_model": d_model, "d_ff": d_ff, "n_heads": n_heads}
-    return Preset(name, ("translate", "denoise"), TransformerConfig, {**sizes, **widths, **others}, about)
+    return Preset(name, "transformer", TransformerConfig, {**sizes, **widths, **others}, about)
 
 
 def _recurrent(name: str, n_layers: int, d_model: int, d_state: int, about: str, **others: Any) -> Preset:
     sizes = {"n_layers": n_layers, "d_model": d_model, "d_state": d_state}
-    return Preset(name, ("translate",), RecurrentConfig, {**sizes, **others}, about)
+    return Preset(name, "recurrent", RecurrentConfig, {**sizes, **others}, about)
 
 
 def _gpt(name: str, n_layers: int, n_heads: int, d_model: int, context: int, about: str, **others: Any) -> Preset:
     sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "context": context}
-    return Preset(name, ("language",), GPTConfig, {**sizes, **others}, about)
+    return Preset(name, "gpt", GPTConfig, {**sizes, **others}, about)
 
 
 def _llama(
     name: str, n_layers: int, n_heads: int, d_model: int, d_ff: int, context: int, about: str, **others: Any
 ) -> Preset:
     sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": d_ff, "context": context}
-    return Preset(name, ("language",), LlamaConfig, {**sizes, **others}, about)
+    return Preset(name, "llama", LlamaConfig, {**sizes, **others}, about)
 
 
 def _bert(name: str, n_layers: int, n_heads: int, d_model: int, about: str, **others: Any) -> Preset:
     sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": 4 * d_model, "max_positions": 512}
-    return Preset(name, _READING, BertConfig, {**sizes, **others}, about)
+    return Preset(name, "bert", BertConfig, {**sizes, **others}, about)
 
 
 def _recurrent_encoder(name: str, n_layers: int, d_model: int, d_state: int, about: str, **others: Any) -> Preset:
     sizes = {"n_layers": n_layers, "d_model": d_model, "d_state": d_state}
-    return Preset(name, _READING, RecurrentEncoderConfig, {**sizes, **others}, about)
+    return Preset(name, "recurrent-encoder", RecurrentEncoderConfig, {**sizes, **others}, about)
 
 
 def _t5(
@@ -85,23 +90,27 @@ def _t5(
 ) -> Preset:
     sizes = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
     widths = {"d_model": d_model, "d_ff": d_ff, "n_heads": n_heads, "d_head": d_head}
-    return Preset(name, ("denoise", "translate"), T5Config, {**sizes, **widths, **others}, about)
+    return Preset(name, "t5", T5Config, {**sizes, **widths, **others}, about)
 
 
-def _image(name: str, config: type[ModelConfig], about: str, **sizes: Any) -> Preset:
-    return Preset(name, ("image",), config, sizes, about)
+def _convnet(name: str, about: str, **sizes: Any) -> Preset:
+    return Preset(name, "convnet", ConvNetConfig, sizes, about)
+
+
+def _resnet(name: str, about: str, **sizes: Any) -> Preset:
+    return Preset(name, "resnet", ResNetConfig, sizes, about)
 
 
 def _vit(
     name: str, n_layers: int, n_heads: int, d_model: int, d_ff: int, patch_size: int, about: str, **others: Any
 ) -> Preset:
     sizes = {"n_layers": n_layers, "n_heads": n_heads, "d_model": d_model, "d_ff": d_ff, "patch_size": patch_size}
-    return _image(name, ViTConfig, about, **sizes, **others)
+    return Preset(name, "vit", ViTConfig, {**sizes, **others}, about)
 
 
 def _captioner(name: str, about: str, **fields: Any) -> Preset:
     sizes = {"n_decoder_layers": 4, "d_model": 128, "d_ff": 256, "n_heads": 4}
-    return Preset(name, ("caption",), CaptionerConfig, {**sizes, **fields}, about)
+    return Preset(name, "captioner", CaptionerConfig, {**sizes, **fields}, about)
 
 
 PRESETS: dict[str, Preset] = {
@@ -137,15 +146,14 @@ PRESETS: dict[str, Preset] = {
         _vit("vit-tiny", 6, 4, 128, 256, 4, "minutes on a laptop: images of 28 to 96 pixels"),
         _vit("vit-small", 8, 6, 192, 768, 4, "an hour on a laptop: images of 28 to 96 pixels"),
         _vit("vit-base", 12, 12, 768, 3072, 16, "the paper's base model, for 224 pixels"),
-        _image("convnet", ConvNetConfig, "convolutions and pooling", widths=(32, 64, 128)),
+        _convnet("convnet", "convolutions and pooling", widths=(32, 64, 128)),
         # The paper's networks for small images, of 6 n + 2 layers, with skips and without.
-        _image("plain-20", ResNetConfig, "20 layers without skips", n_blocks=(3, 3, 3), skip="none"),
-        _image("plain-56", ResNetConfig, "56 layers without skips", n_blocks=(9, 9, 9), skip="none"),
-        _image("resnet-20", ResNetConfig, "20 layers with skips", n_blocks=(3, 3, 3)),
-        _image("resnet-56", ResNetConfig, "56 layers with skips", n_blocks=(9, 9, 9)),
-        _image(
+        _resnet("plain-20", "20 layers without skips", n_blocks=(3, 3, 3), skip="none"),
+        _resnet("plain-56", "56 layers without skips", n_blocks=(9, 9, 9), skip="none"),
+        _resnet("resnet-20", "20 layers with skips", n_blocks=(3, 3, 3)),
+        _resnet("resnet-56", "56 layers with skips", n_blocks=(9, 9, 9)),
+        _resnet(
             "resnet-50",
-            ResNetConfig,
             "the paper's 50 layers, of bottlenecks, for 224 pixels",
             n_blocks=(3, 4, 6, 3),
             width=64,
@@ -206,17 +214,23 @@ def model_config(table: ModelTable, *, origin: str, **sizes: int | str) -> Model
 def check_model(table: ModelTable, *, task: str, origin: str) -> None:
     """Refuse a wrong name or value, or a model of other tasks, before the data decides the fields without a default."""
     preset = find_preset(table.preset)
-    if task not in preset.tasks:
-        fitting = ", ".join(name for name, other in PRESETS.items() if task in other.tasks)
-        raise UsageError(f"{preset.name} is no model for the task '{task}'.", f"Choose one of: {fitting}.")
+    fitting = presets_for(task)
+    if preset not in fitting:
+        names = ", ".join(other.name for other in fitting)
+        raise UsageError(f"{preset.name} is no model for the task '{task}'.", f"Choose one of: {names}.")
     model_config(table, origin=origin, **_some_sizes(table, 1000))
 
 
 def default_preset(task: str) -> str:
-    """Return the smallest model of a task, empty if there is none; one that is made for it, if any is."""
-    fitting = [preset for preset in PRESETS.values() if task in preset.tasks]
-    made_for_it = [preset for preset in fitting if preset.tasks[0] == task]
-    return next((preset.name for preset in (*made_for_it, *fitting)), "")
+    """Return the smallest model of the family that suits a task best."""
+    family = find_spec(task).families[0]
+    return next(preset.name for preset in PRESETS.values() if preset.family == family)
+
+
+def presets_for(task: str) -> list[Preset]:
+    """Return the presets whose family fits a task."""
+    families = find_spec(task).families
+    return [preset for preset in PRESETS.values() if preset.family in families]
 
 
 def decided_by_data(preset: Preset) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.config import RunConfig, read
 from regard.errors import RunError, UsageError, did_you_mean
 from regard.runs.disk import as_json, write_atomically
 
@@ -156,6 +157,10 @@ class RunFolder:
         if not isinstance(task, dict):
             raise RunError(f"{self.task_file} is damaged: it holds no table.", remedy)
         return task
+
+    def read_config(self) -> RunConfig:
+        """Read the run's settings."""
+        return read(self.config_file, of_run=True)
 
     def __str__(self) -> str:
         return str(self.path)

@@ -7,7 +7,7 @@ neither the optimizer nor the run folder's checkpoints.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
+from regard.tasks.spec import TaskSpec
 
 Indices = npt.NDArray[np.int64]
 Progress = Callable[[str, int], None]
@@ -65,12 +66,7 @@ class Prepared:
 class Task(Protocol):
     """One job."""
 
-    name: str
-    verb: str  # the command that uses a trained run
-    example: str  # what that command may be given
-    counted: str  # what the weight of a loss is a number of, and speed is measured in: tokens, texts
-    judged_by: tuple[str, ...]  # the scores by which a checkpoint can be the best
-    sample_labels: tuple[str, str, str]  # what it calls the three texts of a sample
+    spec: ClassVar[TaskSpec]
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:

@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.config import RunConfig
 from regard.runs.ranking import prefers_average
-from regard.tasks import find_task
+from regard.tasks.spec import find_spec
 
 
 def model_card(
@@ -42,7 +42,7 @@ def model_card(
         "",
         "## Use",
         "",
-        f"    regard {find_task(config.task).verb} {name}",
+        f"    regard {find_spec(config.task).verb} {name}",
         "",
         "All settings are in `config.toml`; `regard train config.toml --run ANOTHER` repeats the run.",
         "",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config, read
+from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from regard.errors import CheckpointError, UsageError
 from regard.models.presets import PRESETS, decided_by_data, find_preset
@@ -36,7 +36,7 @@ class ParentRun:
         """Find the run that training.init names: `runs/x`, `runs/x@best`, `runs/x@400`."""
         reference = Reference.parse(init)
         folder = RunFolder.open(reference.path)
-        return cls(reference, read(folder.config_file), folder.vocabulary)
+        return cls(reference, folder.read_config(), folder.vocabulary)
 
     def select(self) -> tuple[Checkpoint, list[str]]:
         """Return the checkpoint that is meant, verified, and a note for each that was skipped as damaged."""

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from regard import runtime
-from regard.config import RunConfig, override, read, to_toml
+from regard.config import RunConfig, override, refuse_unread, to_toml
 from regard.data.pairs.check import content_hash
 from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
@@ -23,7 +23,7 @@ from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
 from regard.tasks.labelling.class_weights import check_class_weights
-from regard.tasks.labelling.labels import refuse_smoothed_numbers
+from regard.tasks.spec import find_spec
 from regard.tasks.task import Progress
 from regard.training import init_from, weight_transfer
 from regard.training.events import Event, Noted
@@ -101,7 +101,7 @@ def resume(
     `settings` are changed for good, such as {"training.steps": 8000}; those of data and model cannot be.
     """
     run = RunFolder.open(path)
-    config = read(run.config_file)
+    config = run.read_config()
     changed = override(config, settings or {}, origin="regard resume")
     # Corruption and class weights change what a validation loss means: the best one must stay comparable.
     for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
@@ -148,8 +148,8 @@ def check(config: RunConfig) -> None:
     training = config.training
     check_schedule(training)
     check_fine_tuning(training)
+    refuse_unread(config)
     check_class_weights(config)
-    refuse_smoothed_numbers(config)
     check_best_by(config)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no limit: it would never end.", "Give --steps, --epochs or --minutes.")

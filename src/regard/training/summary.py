@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from regard.config import RunConfig, read
+from regard.config import RunConfig
 from regard.runs import metrics
 from regard.runs.folder import RunFolder
 from regard.runs.lock import holder
@@ -53,7 +53,7 @@ class RunSummary:
 
 def summarise(run: RunFolder) -> RunSummary:
     """Read what a run is and has reached. Nothing is verified: that is for whoever loads a checkpoint."""
-    config = read(run.config_file)
+    config = run.read_config()
     steps, averages = find(run), find(run, kind="average")
     states = {step: _read_state(path) for step, path in steps.items()}
     newest = next((state for state in reversed(states.values()) if state is not None), TrainingState())

@@ -97,7 +97,7 @@ def warm_start(
         model.state_dict(),
         theirs,
         of_tokens=() if same_tokens else token_weights(model),
-        heads=same_labels and task.name == parent.config.task,
+        heads=same_labels and task.spec.name == parent.config.task,
     )
     if not any(theirs[name].dim() > 1 for name in found.loaded.values()):
         raise CheckpointError(

@@ -19,7 +19,7 @@ from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.presets import build_model, model_config
 from regard.tasks.denoising.examples import PieceBatch, PieceExamples
-from regard.tasks.denoising.masked_lm import Mask
+from regard.tasks.denoising.masked_lm import MaskedLMTask
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -49,13 +49,13 @@ def prepare(
     config = configuration.from_tables({"task": "mask", "data": {"train": [str(file)]}}, origin="test")
     own = {"model.preset": model, "training.batch_tokens": 256, **({} if model != "bert-tiny" else SMALL)}
     config = configuration.override(config, {**own, **(settings or {})})
-    return Mask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
+    return MaskedLMTask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
-def parts(prepared: Prepared) -> tuple[Mask, PieceExamples, nn.Module]:
+def parts(prepared: Prepared) -> tuple[MaskedLMTask, PieceExamples, nn.Module]:
     """The task, its training text and a network for it."""
     task = prepared.task
-    assert isinstance(task, Mask) and isinstance(prepared.train, PieceExamples)
+    assert isinstance(task, MaskedLMTask) and isinstance(prepared.train, PieceExamples)
     model = build_model(model_config(task.config.model, origin="test", **task.sizes()), seed=1)
     task.initialise(model)
     return task, prepared.train, model
@@ -74,7 +74,7 @@ class Plain(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mask, PieceExamples, nn.Module]:
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[MaskedLMTask, PieceExamples, nn.Module]:
     """A network that has learned which animal makes which sound, from documents of one or two sentences."""
     folder, sentences = tmp_path_factory.mktemp("learned"), lines(160)
     texts = [" ".join(sentences[start : start + 1 + start % 3 % 2]) for start in range(0, 160, 2)]
@@ -105,10 +105,10 @@ def test_the_vocabulary_is_one_of_sentences_with_a_mask(tmp_path: Path) -> None:
     assert task.tokenizer.decode(text.tolist()).startswith("The ")
     assert "\n" not in task.tokenizer.decode(text.tolist())
     task.save(tmp_path / "vocabulary")
-    again = Mask.load(task.config, tmp_path / "vocabulary")
+    again = MaskedLMTask.load(task.config, tmp_path / "vocabulary")
     assert again.tokenizer.to_json() == task.tokenizer.to_json()
     given = prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task
-    assert isinstance(given, Mask)
+    assert isinstance(given, MaskedLMTask)
     assert given.tokenizer.to_json() == task.tokenizer.to_json()
 
 
@@ -163,7 +163,7 @@ def test_too_few_positions_are_refused(tmp_path: Path) -> None:
         "Set model.max_positions to more than 2, as 512."
     )
     task, _, model = parts(prepare(tmp_path, {"model.max_positions": 20}))
-    own = Mask(task.tokenizer, configuration.override(task.config, {"model.preset": ""}))
+    own = MaskedLMTask(task.tokenizer, configuration.override(task.config, {"model.preset": ""}))
     with pytest.raises(ConfigError) as caught:
         own.initialise(model)
     assert str(caught.value) == (
@@ -219,7 +219,7 @@ def test_a_step_hides_by_torchs_generator_and_validation_always_the_same(tmp_pat
     assert alone == pytest.approx(loss(1), rel=1e-5)
 
 
-def answers(task: Mask, model: nn.Module, text: PieceExamples) -> Iterator[tuple[Tensor, Tensor]]:
+def answers(task: MaskedLMTask, model: nn.Module, text: PieceExamples) -> Iterator[tuple[Tensor, Tensor]]:
     for indices in text.fixed_order():
         batch = text.batch(indices, CPU)
         shown, hidden = task.hide(batch, anew=False)
@@ -236,7 +236,7 @@ def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
 
 
 def test_scores_are_over_all_hidden_tokens(
-    learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, _, model = learned
     text = task.read([write(tmp_path / "test.txt", lines(50))], task.config.data, progress=lambda what, done: None)
@@ -265,7 +265,7 @@ def test_scores_are_over_all_hidden_tokens(
         )
 
 
-def test_a_validation_shows_what_was_hidden(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
     task, train, model = learned
     found = task.validate(model, train, DECODING, n_decoded=1)
     assert found.scores.keys() == {"perplexity", "masked_accuracy"}
@@ -280,7 +280,7 @@ def test_a_validation_shows_what_was_hidden(learned: tuple[Mask, PieceExamples, 
 
 
 def test_what_is_left_out_of_a_scored_text_is_told(
-    learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path
+    learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path
 ) -> None:
     task = learned[0]
     file = tmp_path / "test.jsonl"
@@ -294,7 +294,7 @@ def test_what_is_left_out_of_a_scored_text_is_told(
 # Guesses
 
 
-def test_masks_are_filled_with_what_is_likeliest(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+def test_masks_are_filled_with_what_is_likeliest(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
     task, _, model = learned
     texts = ["The old [MASK] meows.", "The big cow <mask>.", "The red [MASK] barks. The old pig [MASK]."]
     done: list[int] = []
@@ -316,7 +316,7 @@ def test_masks_are_filled_with_what_is_likeliest(learned: tuple[Mask, PieceExamp
     assert done == [3]
 
 
-def test_batched_guesses_equal_those_alone(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+def test_batched_guesses_equal_those_alone(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
     task, _, model = learned
     texts = ["[MASK]", "The old dog barks. The [MASK] cat [MASK].", "The [MASK]"]
     for one, text in zip(task.fill(model, texts), texts, strict=True):
@@ -328,7 +328,7 @@ def test_batched_guesses_equal_those_alone(learned: tuple[Mask, PieceExamples, n
             assert [guess.probability for guess in guesses] == pytest.approx(expected, abs=1e-5)
 
 
-def test_only_text_is_guessed(learned: tuple[Mask, PieceExamples, nn.Module]) -> None:
+def test_only_text_is_guessed(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
     task, _, model = learned
     [found] = task.fill(model, ["The [MASK]"], top=100)
     [guesses] = found.guesses
@@ -343,7 +343,7 @@ def test_guesses_of_a_bpe_have_their_space(tmp_path: Path) -> None:
     assert found.text == f"The old{best} barks."
 
 
-def test_texts_that_cannot_be_filled(learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path) -> None:
+def test_texts_that_cannot_be_filled(learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path) -> None:
     task, _, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog barks.'"):
         task.fill(model, ["The [MASK] barks.", "The dog barks."])
@@ -393,7 +393,7 @@ def test_a_vocabulary_without_a_mask_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_words_alone_leave_nothing_to_guess(
-    learned: tuple[Mask, PieceExamples, nn.Module], tmp_path: Path
+    learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path
 ) -> None:
     file = write(tmp_path / "test.txt", ["lorem ipsum"])
     with pytest.raises(DataError) as caught:

@@ -20,7 +20,7 @@ from regard.decoding.result import Hypothesis
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.denoising.examples import PieceExamples
-from regard.tasks.denoising.span_corruption import Denoise
+from regard.tasks.denoising.span_corruption import DenoisingTask
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -46,17 +46,17 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None, *, vocabular
         write(file, lines(200))
     config = configuration.from_tables({"task": "denoise", "data": {"train": [str(file)]}}, origin="test")
     config = configuration.override(config, {"training.batch_tokens": 256, **(settings or {})})
-    return Denoise.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
+    return DenoisingTask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
-def network(task: Denoise, **settings: Any) -> Transformer:
+def network(task: DenoisingTask, **settings: Any) -> Transformer:
     sizes = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "d_ff": 64, "n_heads": 2, "dropout": 0.0}
     return Transformer(TransformerConfig(**task.sizes(), **{**sizes, **settings}), seed=1)  # type: ignore[arg-type]
 
 
-def parts(prepared: Prepared, **settings: Any) -> tuple[Denoise, PieceExamples, Transformer]:
+def parts(prepared: Prepared, **settings: Any) -> tuple[DenoisingTask, PieceExamples, Transformer]:
     """The task, its training text and a network for it."""
-    assert isinstance(prepared.task, Denoise) and isinstance(prepared.train, PieceExamples)
+    assert isinstance(prepared.task, DenoisingTask) and isinstance(prepared.train, PieceExamples)
     model = network(prepared.task, **settings)
     prepared.task.initialise(model)
     return prepared.task, prepared.train, model
@@ -86,7 +86,7 @@ def test_the_vocabulary_is_one_that_translation_takes(tmp_path: Path) -> None:
     vocabulary = Vocabulary.load(tmp_path / "vocabulary")
     assert vocabulary.shared
     assert vocabulary.source.encode("The dog") == task.tokenizer.encode("The dog")
-    again = Denoise.load(task.config, tmp_path / "vocabulary")
+    again = DenoisingTask.load(task.config, tmp_path / "vocabulary")
     assert again.tokenizer.to_json() == task.tokenizer.to_json()
     assert train.longest == task.config.data.max_length == 256
 
@@ -187,7 +187,7 @@ def test_a_validation_shows_what_was_hidden(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Denoise, Transformer]:
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[DenoisingTask, Transformer]:
     """A network that has learned which animal makes which sound."""
     folder = tmp_path_factory.mktemp("learned")
     file = write(folder / "text.jsonl", [json.dumps({"text": text}) for text in lines(72)])
@@ -211,7 +211,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Denoise, Transfor
     return task, model.eval()
 
 
-def test_gaps_are_filled_with_what_the_decoder_writes(learned: tuple[Denoise, Transformer]) -> None:
+def test_gaps_are_filled_with_what_the_decoder_writes(learned: tuple[DenoisingTask, Transformer]) -> None:
     task, model = learned
     texts = ["The old [MASK] meows.", "The [MASK] cow <mask>."]
     done: list[int] = []
@@ -227,7 +227,7 @@ def test_gaps_are_filled_with_what_the_decoder_writes(learned: tuple[Denoise, Tr
     assert done == [2, 2]
 
 
-def test_batched_equals_alone(learned: tuple[Denoise, Transformer]) -> None:
+def test_batched_equals_alone(learned: tuple[DenoisingTask, Transformer]) -> None:
     task, model = learned
     texts = ["[MASK]", "The old dog [MASK]", "The [MASK] pig [MASK]."]
     alone = [task.fill(model, [text])[0].text for text in texts]
@@ -259,7 +259,7 @@ def test_what_is_written_fits_the_positions(tmp_path: Path) -> None:
         task.fill(model, ["The [MASK]" + " dog" * 14])
 
 
-def test_texts_that_cannot_be_filled(learned: tuple[Denoise, Transformer]) -> None:
+def test_texts_that_cannot_be_filled(learned: tuple[DenoisingTask, Transformer]) -> None:
     task, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog'"):
         task.fill(model, ["The dog"])

@@ -19,7 +19,7 @@ from regard.models.captioner import Captioner
 from regard.models.presets import build_model, model_config
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
 from regard.tasks.images.caption_generation import Described
-from regard.tasks.images.captioning import Caption
+from regard.tasks.images.captioning import CaptioningTask
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -30,12 +30,12 @@ def prepare(folder: Path, settings: dict[str, Any] | None = None, *, vocabulary:
     table = str(drawn) if drawn.exists() else draw_captions(folder / "images")
     config = configuration.from_tables({"task": "caption", "data": {"train": [table]}}, origin="test")
     config = configuration.override(config, {**DESCRIBING, **(settings or {})})
-    return Caption.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
+    return CaptioningTask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
-def parts(prepared: Prepared) -> tuple[Caption, Captioner, CaptionExamples]:
+def parts(prepared: Prepared) -> tuple[CaptioningTask, Captioner, CaptionExamples]:
     """The task, a network for it, and the training examples."""
-    assert isinstance(prepared.task, Caption) and isinstance(prepared.train, CaptionExamples)
+    assert isinstance(prepared.task, CaptioningTask) and isinstance(prepared.train, CaptionExamples)
     config = model_config(prepared.task.config.model, origin="test", **prepared.task.sizes())
     model = build_model(config, seed=1).eval()
     assert isinstance(model, Captioner)

@@ -16,7 +16,7 @@ import regard
 from regard import config as configuration
 from regard.errors import ConfigError, DataError, RegardError, UsageError
 from regard.models.presets import build_model, model_config
-from regard.tasks.images.image_classification import Image
+from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.images.image_examples import ImageExamples
 from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.task import Prepared
@@ -30,12 +30,12 @@ def prepare(folder: Path, settings: dict[str, Any] | None = None, *, vocabulary:
     train = str(root) if root.exists() else draw_stripes(root)
     config = configuration.from_tables({"task": "image", "data": {"train": [train]}}, origin="test")
     config = configuration.override(config, {**SEEING, **(settings or {})})
-    return Image.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
+    return ImageClassificationTask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
-def parts(prepared: Prepared) -> tuple[Image, nn.Module, ImageExamples]:
+def parts(prepared: Prepared) -> tuple[ImageClassificationTask, nn.Module, ImageExamples]:
     """The task, a network for it, and the validation examples."""
-    assert isinstance(prepared.task, Image) and isinstance(prepared.valid, ImageExamples)
+    assert isinstance(prepared.task, ImageClassificationTask) and isinstance(prepared.valid, ImageExamples)
     config = model_config(prepared.task.config.model, origin="test", **prepared.task.sizes())
     return prepared.task, build_model(config, seed=1).eval(), prepared.valid
 
@@ -70,14 +70,14 @@ def test_an_epoch_has_every_image_once_in_batches_of_like_size(tmp_path: Path) -
 def test_what_a_run_keeps_of_its_images(tmp_path: Path) -> None:
     task, _, _ = parts(prepare(tmp_path))
     task.save(tmp_path / "vocabulary")
-    assert Image.load(task.config, tmp_path / "vocabulary").table == task.table
+    assert ImageClassificationTask.load(task.config, tmp_path / "vocabulary").table == task.table
     kept = json.loads((tmp_path / "vocabulary" / "images.json").read_text())
     assert (kept["size"], kept["channels"], kept["labels"]) == (8, 3, ["lying", "none", "standing"])
     assert ImageTable.find(None) is None
     assert ImageTable.find(tmp_path) is None
     (tmp_path / "vocabulary" / "images.json").write_text('{"size": 8}')
     with pytest.raises(DataError, match=r"images\.json: not what a run keeps of its images: KeyError"):
-        Image.load(task.config, tmp_path / "vocabulary")
+        ImageClassificationTask.load(task.config, tmp_path / "vocabulary")
 
 
 def test_a_size_and_colours_can_be_asked_for(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_vision_transformer_is_told_the_size(tmp_path: Path) -> None:
     }
     train = draw_stripes(tmp_path / "images")
     config = configuration.from_tables({"task": "image", "data": {"train": [train]}}, origin="test")
-    prepared = Image.prepare(
+    prepared = ImageClassificationTask.prepare(
         configuration.override(config, settings), vocabulary=None, progress=lambda what, done: None
     )
     assert prepared.task.sizes() == {"n_channels": 3, "image_size": 8, "n_outputs": 3}
@@ -158,7 +158,7 @@ def test_the_loss_is_the_cross_entropy_of_scaled_images(tmp_path: Path) -> None:
 
 def test_training_images_are_scaled_to_mean_0_and_deviation_1(tmp_path: Path) -> None:
     prepared = prepare(tmp_path)
-    assert isinstance(prepared.task, Image)
+    assert isinstance(prepared.task, ImageClassificationTask)
     images = prepared.task.scaled(prepared.train.batch(np.arange(len(prepared.train)), CPU).images)
     torch.testing.assert_close(images.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(images.std((0, 2, 3), correction=0), torch.ones(3), atol=1e-5, rtol=0)
@@ -180,7 +180,7 @@ class Seen(nn.Module):
 def test_images_are_changed_while_a_model_learns_and_only_then(tmp_path: Path) -> None:
     prepared = prepare(tmp_path, {"augmentation.crop": 3, "augmentation.mixup": 0.4, "augmentation.mirror": True})
     task, model = prepared.task, Seen()
-    assert isinstance(task, Image)
+    assert isinstance(task, ImageClassificationTask)
     batch = prepared.train.batch(np.arange(8), CPU)
     shown = []
     for training, seed in ((False, 1), (True, 1), (True, 1), (True, 2)):
@@ -403,6 +403,6 @@ def test_photographs_become_what_suits_the_model(tmp_path: Path, own: int, setti
     config = configuration.override(
         configuration.from_tables(tables, origin="test"), {**SEEING, "data.valid_size": 2, **settings}
     )
-    prepared = Image.prepare(config, vocabulary=None, progress=lambda what, done: None)
-    assert isinstance(prepared.task, Image)
+    prepared = ImageClassificationTask.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    assert isinstance(prepared.task, ImageClassificationTask)
     assert prepared.task.table.shape.size == size

@@ -15,7 +15,7 @@ from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.bert import Bert, BertConfig
 from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
-from regard.tasks.labelling.classification import Classified, Classify
+from regard.tasks.labelling.classification import ClassificationTask, Classified
 from regard.tasks.labelling.examples import SequenceExamples
 from regard.tasks.task import Prepared
 
@@ -45,12 +45,12 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None, *, vocabular
     config = configuration.from_tables(tables, origin="test")
     common = {"tokenizer.kind": "characters", "model.preset": "bert-tiny", "model.max_positions": 40}
     config = configuration.override(config, {**common, **(settings or {})})
-    return Classify.prepare(config, vocabulary=vocabulary, progress=no_progress)
+    return ClassificationTask.prepare(config, vocabulary=vocabulary, progress=no_progress)
 
 
-def parts(prepared: Prepared) -> tuple[Classify, Bert, SequenceExamples]:
+def parts(prepared: Prepared) -> tuple[ClassificationTask, Bert, SequenceExamples]:
     """The task, a network for it, and the validation examples."""
-    assert isinstance(prepared.task, Classify) and isinstance(prepared.valid, SequenceExamples)
+    assert isinstance(prepared.task, ClassificationTask) and isinstance(prepared.valid, SequenceExamples)
     sizes: dict[str, Any] = prepared.task.sizes()
     return prepared.task, Bert(BertConfig(**sizes, **SIZES), seed=1).eval(), prepared.valid
 
@@ -87,7 +87,7 @@ def test_sizes_are_what_a_model_is_built_with(tmp_path: Path) -> None:
 def test_a_saved_task_answers_the_same(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
     task.save(tmp_path / "vocabulary")
-    again = Classify.load(task.config, tmp_path / "vocabulary")
+    again = ClassificationTask.load(task.config, tmp_path / "vocabulary")
     texts = ["a fine day", "bad"]
     assert again.predict(model, texts) == task.predict(model, texts)
     assert again.sizes() == task.sizes()
@@ -95,7 +95,7 @@ def test_a_saved_task_answers_the_same(tmp_path: Path) -> None:
     (tmp_path / "vocabulary" / "labels.json").unlink()
     assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.sizes() == task.sizes()
     with pytest.raises(DataError, match=r"labels\.json: there is no such file; a run of the task classify has one\."):
-        Classify.load(task.config, tmp_path / "vocabulary")
+        ClassificationTask.load(task.config, tmp_path / "vocabulary")
 
 
 def test_word_vectors_are_put_in_and_told(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_loss_waits_for_no_device(tmp_path: Path, class_weights: str) -> Non
     assert (loss.shape, weight) == (expected[0].shape, expected[1])
 
 
-def learn_by_heart(task: Classify, model: nn.Module, examples: SequenceExamples) -> float:
+def learn_by_heart(task: ClassificationTask, model: nn.Module, examples: SequenceExamples) -> float:
     """Update a network on all examples at once until it knows them; return its last loss."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     batch = examples.batch(np.arange(len(examples)), CPU)
@@ -358,7 +358,7 @@ def test_sequences_of_vectors_are_classified(tmp_path: Path) -> None:
     model.eval()
     task.save(tmp_path / "vocabulary")
     assert [path.name for path in (tmp_path / "vocabulary").iterdir()] == ["labels.json"]
-    again = Classify.load(task.config, tmp_path / "vocabulary")
+    again = ClassificationTask.load(task.config, tmp_path / "vocabulary")
     found = again.predict(model, [np.full((3, 2), 2.0), np.zeros((9, 2))])
     assert [one.label for one in found] == ["1", "0"]
     assert [one.cut for one in found] == [False, True]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard import config as configuration
 from regard.models.bert import Bert, BertConfig
 from regard.tasks.labelling.examples import SequenceExamples
-from regard.tasks.labelling.regression import Measured, Regress
+from regard.tasks.labelling.regression import Measured, RegressionTask
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -27,11 +27,11 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None) -> Prepared:
     config = configuration.from_tables(tables, origin="test")
     common = {"tokenizer.kind": "characters", "model.preset": "bert-tiny", "model.max_positions": 16}
     config = configuration.override(config, {**common, **(settings or {})})
-    return Regress.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    return RegressionTask.prepare(config, vocabulary=None, progress=lambda what, done: None)
 
 
-def parts(prepared: Prepared) -> tuple[Regress, Bert, SequenceExamples]:
-    assert isinstance(prepared.task, Regress) and isinstance(prepared.valid, SequenceExamples)
+def parts(prepared: Prepared) -> tuple[RegressionTask, Bert, SequenceExamples]:
+    assert isinstance(prepared.task, RegressionTask) and isinstance(prepared.valid, SequenceExamples)
     sizes: dict[str, Any] = prepared.task.sizes()
     assert sizes["n_outputs"] == 1 and sizes["head"] == "sequence"
     return prepared.task, Bert(BertConfig(**sizes, **SIZES), seed=1).eval(), prepared.valid
@@ -62,7 +62,7 @@ def test_numbers_are_learnt_and_told_in_their_own_unit(tmp_path: Path) -> None:
         optimizer.step()
     model.eval()
     task.save(tmp_path / "vocabulary")
-    again = Regress.load(task.config, tmp_path / "vocabulary")
+    again = RegressionTask.load(task.config, tmp_path / "vocabulary")
     found = again.predict(model, [text for text, _ in ROWS])
     assert all(isinstance(one, Measured) and not one.cut for one in found)
     assert [one.value for one in found] == pytest.approx([value for _, value in ROWS], abs=60)

@@ -44,18 +44,18 @@ def prepare(
     config = configuration.from_tables(tables, origin="test")
     common = {"tokenizer.kind": "characters", "model.preset": "bert-tiny", "model.max_positions": 40}
     config = configuration.override(config, {**common, **(settings or {})})
-    return Tag.prepare(config, vocabulary=None, progress=no_progress)
+    return TaggingTask.prepare(config, vocabulary=None, progress=no_progress)
 
 
-def parts(prepared: Prepared, *, max_positions: int = 40) -> tuple[Tag, Bert, SequenceExamples]:
-    assert isinstance(prepared.task, Tag) and isinstance(prepared.valid, SequenceExamples)
+def parts(prepared: Prepared, *, max_positions: int = 40) -> tuple[TaggingTask, Bert, SequenceExamples]:
+    assert isinstance(prepared.task, TaggingTask) and isinstance(prepared.valid, SequenceExamples)
     sizes: dict[str, Any] = prepared.task.sizes()
     assert sizes["head"] == "tokens"
     model = Bert(BertConfig(**sizes, **SIZES, max_positions=max_positions), seed=1).eval()
     return prepared.task, model, prepared.valid
 
 
-def learn_by_heart(task: Tag, model: nn.Module, examples: SequenceExamples, *, rate: float = 0.01) -> None:
+def learn_by_heart(task: TaggingTask, model: nn.Module, examples: SequenceExamples, *, rate: float = 0.01) -> None:
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     batch = examples.batch(np.arange(len(examples)), CPU)
@@ -101,7 +101,7 @@ def test_sentences_are_learnt_and_tagged(tmp_path: Path, kind: str) -> None:
     loss, weight = task.loss(model, valid.batch(np.arange(len(valid)), CPU), smoothing=0.0)
     assert validation.loss == pytest.approx(float(loss.detach()) / weight, rel=1e-4)
     task.save(tmp_path / "vocabulary")
-    again = Tag.load(task.config, tmp_path / "vocabulary")
+    again = TaggingTask.load(task.config, tmp_path / "vocabulary")
     done: list[int] = []
     first, none, second = again.predict(
         model, [["Rome", "sees", "Anna"], "", " Anna  Mu sees Rome\n"], progress=done.append

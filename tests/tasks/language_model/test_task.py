@@ -12,7 +12,7 @@ from regard.errors import ConfigError
 from regard.models.gpt import GPT, GPTConfig
 from regard.tasks.language_model.corpus_loss import text_costs
 from regard.tasks.language_model.examples import WindowExamples
-from regard.tasks.language_model.task import Language
+from regard.tasks.language_model.task import LanguageModelTask
 from regard.tasks.task import Prepared
 
 TEXT = "the dog sees the cat\nthe cat sees a tree\n" * 20
@@ -24,7 +24,7 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None) -> Prepared:
         file.write_text(TEXT)
     config = configuration.from_tables({"task": "language", "data": {"train": [str(file)]}}, origin="test")
     config = configuration.override(config, {"model.preset": "gpt-nano", **(settings or {})})
-    return Language.prepare(config, vocabulary=None, progress=lambda what, done: None)
+    return LanguageModelTask.prepare(config, vocabulary=None, progress=lambda what, done: None)
 
 
 def test_lines_that_are_left_out_are_told(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_lines_that_are_left_out_are_told(tmp_path: Path) -> None:
 def test_what_each_token_costs_adds_up_to_the_loss(tmp_path: Path) -> None:
     prepared = prepare(tmp_path, {"tokenizer.kind": "characters", "model.context": 8})
     task, model = prepared.task, network(prepared).eval()
-    assert isinstance(task, Language)
+    assert isinstance(task, LanguageModelTask)
     file = tmp_path / "test.jsonl"
     file.write_text('{"text": "the dog sees a tree"}\n{"text": "the cat"}\n')
     encoded: list[tuple[str, int]] = []
@@ -81,7 +81,7 @@ class Plain(nn.Module):
 def test_a_network_of_ones_own_costs_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = prepare(tmp_path, {"tokenizer.kind": "characters", "model.context": 8})
     task, model = prepared.task, network(prepared).eval()
-    assert isinstance(task, Language) and isinstance(prepared.valid, WindowExamples)
+    assert isinstance(task, LanguageModelTask) and isinstance(prepared.valid, WindowExamples)
     whole = task.losses(model, prepared.valid)
     assert task.losses(Plain(model), prepared.valid) == pytest.approx(whole, abs=1e-5)
     monkeypatch.setattr("regard.tasks.token_loss.CHUNK_ELEMENTS", 3 * task.tokenizer.vocab_size)
@@ -107,7 +107,7 @@ def test_word_vectors_are_put_in_and_told(tmp_path: Path, with_vectors: dict[str
     prepared = prepare(tmp_path, with_vectors)
     model = network(prepared)
     prepared.task.initialise(model)
-    assert isinstance(prepared.task, Language)
+    assert isinstance(prepared.task, LanguageModelTask)
     [dog] = prepared.task.tokenizer.encode("dog")
     assert model.embedding.tokens.weight[dog].tolist() == [1, 2, 3, 4]
     n_words = prepared.task.tokenizer.vocab_size

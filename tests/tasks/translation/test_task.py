@@ -22,7 +22,7 @@ from regard.errors import ConfigError, DataError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.task import Prepared
 from regard.tasks.translation.examples import PairExamples, pair_batch
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation
 
 GREEDY = DecodingConfig(beam=1)
@@ -43,7 +43,7 @@ def prepare(corpus: tuple[str, str], tiny: dict[str, Any]) -> Callable[..., Prep
             table, _, name = key.rpartition(".")
             tables.setdefault(table, {})[name] = value
         config = configuration.from_tables(tables, origin="test")
-        return Translate.prepare(config, vocabulary=None, progress=lambda what, done: None, **options)
+        return TranslationTask.prepare(config, vocabulary=None, progress=lambda what, done: None, **options)
 
     return make
 
@@ -226,12 +226,12 @@ def test_what_was_left_out_is_told(prepare: Callable[..., Prepared], tmp_path: P
 
 
 @pytest.fixture
-def task_with_vectors(corpus: tuple[str, str], tmp_path: Path) -> Callable[..., Translate]:
+def task_with_vectors(corpus: tuple[str, str], tmp_path: Path) -> Callable[..., TranslationTask]:
     """Make a task with vectors of four features for two words."""
     path = tmp_path / "vectors.txt"
     path.write_text("2 4\ndog 1 2 3 4\nHund 5 6 7 8\n")
 
-    def make(settings: dict[str, str] | None = None, *, shared: bool = False, kind: str = "words") -> Translate:
+    def make(settings: dict[str, str] | None = None, *, shared: bool = False, kind: str = "words") -> TranslationTask:
         lines = [Path(file).read_text().splitlines() for file in corpus]
         if shared:
             one = learn([*lines[0], *lines[1]], kind=kind, vocab_size=400)
@@ -240,17 +240,17 @@ def task_with_vectors(corpus: tuple[str, str], tmp_path: Path) -> Callable[..., 
             vocabulary = Vocabulary(*(learn(side, kind=kind, vocab_size=400) for side in lines))
         tables = {"task": "translate", "tokenizer": {"kind": kind, "vectors": str(path)}}
         config = configuration.from_tables(tables, origin="test")
-        return Translate(vocabulary, configuration.override(config, settings or {}))
+        return TranslationTask(vocabulary, configuration.override(config, settings or {}))
 
     return make
 
 
-def network(task: Translate, **settings: Any) -> Transformer:
+def network(task: TranslationTask, **settings: Any) -> Transformer:
     sizes = {**task.sizes(), "d_model": 4, "n_heads": 1, "d_ff": 4, "n_encoder_layers": 1, "n_decoder_layers": 1}
     return Transformer(TransformerConfig(**{**sizes, **settings}), seed=1)
 
 
-def test_word_vectors_are_put_in(task_with_vectors: Callable[..., Translate]) -> None:
+def test_word_vectors_are_put_in(task_with_vectors: Callable[..., TranslationTask]) -> None:
     task = task_with_vectors()
     model = network(task, tied="none")
     before = model.source_embedding.tokens.weight.detach().clone()
@@ -263,7 +263,9 @@ def test_word_vectors_are_put_in(task_with_vectors: Callable[..., Translate]) ->
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_frozen_vectors_stay_while_other_words_learn(task_with_vectors: Callable[..., Translate], frozen: bool) -> None:
+def test_frozen_vectors_stay_while_other_words_learn(
+    task_with_vectors: Callable[..., TranslationTask], frozen: bool
+) -> None:
     task = task_with_vectors({"tokenizer.freeze_vectors": str(frozen).lower()}, shared=True)
     model = network(task, tied="all", dropout=0.0)
     task.initialise(model)
@@ -281,7 +283,9 @@ def test_frozen_vectors_stay_while_other_words_learn(task_with_vectors: Callable
     assert changed.sum() >= len(changed) - 2, "every other word learns, the special tokens among them"
 
 
-def test_vectors_of_another_width_are_refused(task_with_vectors: Callable[..., Translate], tmp_path: Path) -> None:
+def test_vectors_of_another_width_are_refused(
+    task_with_vectors: Callable[..., TranslationTask], tmp_path: Path
+) -> None:
     task = task_with_vectors()
     with pytest.raises(ConfigError) as caught:
         task.initialise(network(task, tied="none", d_model=8))
@@ -291,20 +295,20 @@ def test_vectors_of_another_width_are_refused(task_with_vectors: Callable[..., T
     assert caught.value.remedy == "Set model.d_model = 4."
 
 
-def test_vectors_need_words(task_with_vectors: Callable[..., Translate]) -> None:
+def test_vectors_need_words(task_with_vectors: Callable[..., TranslationTask]) -> None:
     with pytest.raises(ConfigError) as caught:
         _ = task_with_vectors(kind="bpe").word_vectors
     assert caught.value.problem == "tokenizer.vectors are of words, and the tokens of kind bpe are none."
 
 
-def test_vectors_of_other_words_only(task_with_vectors: Callable[..., Translate], tmp_path: Path) -> None:
+def test_vectors_of_other_words_only(task_with_vectors: Callable[..., TranslationTask], tmp_path: Path) -> None:
     task = task_with_vectors()
     (tmp_path / "vectors.txt").write_text("1 4\nchien 1 2 3 4\n")
     with pytest.raises(DataError, match="it has a vector for none of the"):
         _ = task.word_vectors
 
 
-def test_frozen_vectors_and_weight_decay_exclude_each_other(task_with_vectors: Callable[..., Translate]) -> None:
+def test_frozen_vectors_and_weight_decay_exclude_each_other(task_with_vectors: Callable[..., TranslationTask]) -> None:
     task = task_with_vectors({"tokenizer.freeze_vectors": "true", "training.weight_decay": "0.1"})
     with pytest.raises(ConfigError, match="Weight decay would shrink the vectors"):
         task.initialise(network(task, tied="none"))
@@ -315,7 +319,7 @@ def test_frozen_vectors_and_weight_decay_exclude_each_other(task_with_vectors: C
 
 def test_a_loaded_task_is_the_saved_one(run: Run, tmp_path: Path) -> None:
     run.task.save(tmp_path / "vocabulary")
-    loaded = Translate.load(run.config, tmp_path / "vocabulary")
+    loaded = TranslationTask.load(run.config, tmp_path / "vocabulary")
     assert loaded.vocabulary.fingerprint() == run.task.vocabulary.fingerprint()
     assert loaded.sizes() == {"source_vocab": 320, "target_vocab": 320}
     assert texts(loaded.translate([run.model], ["a dog"], BEAM)) == texts(run.translate(["a dog"], decoding=BEAM))
@@ -323,7 +327,7 @@ def test_a_loaded_task_is_the_saved_one(run: Run, tmp_path: Path) -> None:
 
 def test_a_run_without_its_vocabulary_says_what_is_missing(run: Run, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'source.json'}: there is no such file.")):
-        Translate.load(run.config, tmp_path)
+        TranslationTask.load(run.config, tmp_path)
 
 
 def test_validation_pairs_that_are_left_out_are_told(

@@ -11,7 +11,7 @@ from regard.api import Run
 from regard.config import DecodingConfig
 from regard.errors import UsageError
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation, Translator, _first_words
 
 GREEDY = DecodingConfig(beam=1)
@@ -211,10 +211,10 @@ def test_the_length_has_a_limit(run: Run) -> None:
     assert len(free.candidates[0].tokens) == 2 * n_source + 10
 
 
-def shorter(run: Run, max_length: int) -> Translate:
+def shorter(run: Run, max_length: int) -> TranslationTask:
     """The run's task, whose lines may have this many tokens."""
     config = dataclasses.replace(run.config, data=dataclasses.replace(run.config.data, max_length=max_length))
-    return Translate(run.task.vocabulary, config)
+    return TranslationTask(run.task.vocabulary, config)
 
 
 def short_sighted(run: Run, decoding: DecodingConfig) -> Translator:

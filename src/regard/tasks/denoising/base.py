@@ -25,6 +25,7 @@ from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
 from regard.tasks.denoising.examples import ENDS, PieceBatch, PieceExamples
 from regard.tasks.max_length import longest_text, refuse_short
+from regard.tasks.spec import TaskSpec
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.word_vectors import WordVectors
 
@@ -37,12 +38,7 @@ Sample = tuple[str, str, str]
 class HiddenText(ABC):
     """A task over pieces of running text, in which something is hidden and to be guessed."""
 
-    name: str
-    verb = "predict"
-    example = '"… [MASK] …"'
-    counted = "hidden tokens"
-    judged_by: tuple[str, ...]
-    sample_labels = ("hidden", "was", "guessed")
+    spec: ClassVar[TaskSpec]
     specials: ClassVar[tuple[str, ...]]  # that stand for what is hidden
     embeddings: ClassVar[tuple[str, ...]]  # the weights into which given word vectors are put
 

@@ -7,7 +7,7 @@ no worse without it (Liu et al. 2019, 4.2).
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,17 +25,17 @@ from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
 from regard.tasks.denoising.base import HiddenText, Sample, batches
 from regard.tasks.denoising.examples import PieceBatch, PieceExamples
 from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
 from regard.tasks.translation.alignment import padded
 
 Asked = tuple[Tensor, Tensor, Tensor]
 
 
-class Mask(HiddenText):
+class MaskedLMTask(HiddenText):
     """The task of guessing hidden words."""
 
-    name = "mask"
-    judged_by: tuple[str, ...] = ("loss", "perplexity", "masked_accuracy")
+    spec: ClassVar = TASKS["mask"]
     specials = (MASK,)
     embeddings = ("embedding.tokens.weight",)
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -26,20 +26,20 @@ from regard.errors import UsageError
 from regard.tasks.denoising.base import HiddenText, Sample
 from regard.tasks.denoising.examples import PieceBatch
 from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.spec import TASKS
 from regard.tasks.translation.alignment import padded
 from regard.tasks.translation.examples import pair_batch
-from regard.tasks.translation.task import Translate
+from regard.tasks.translation.task import TranslationTask
 
 GAP_TOKENS = 16  # the most that are written for a gap, the gap's own among them, where nobody says how many
 
 Span = tuple[list[int], float]  # what was written for a gap, and its log-probability
 
 
-class Denoise(HiddenText):
+class DenoisingTask(HiddenText):
     """The task of writing hidden spans."""
 
-    name = "denoise"
-    judged_by: tuple[str, ...] = ("loss", "perplexity")
+    spec: ClassVar = TASKS["denoise"]
     specials = GAPS
     embeddings = ("source_embedding.tokens.weight", "target_embedding.tokens.weight")
 
@@ -59,9 +59,9 @@ class Denoise(HiddenText):
         return tuple(map(self.tokenizer.id_of, GAPS))
 
     @cached_property
-    def pairs(self) -> Translate:
+    def pairs(self) -> TranslationTask:
         """What learns a text with gaps and what was in them as a pair."""
-        return Translate(Vocabulary(self.tokenizer, self.tokenizer), self.config)
+        return TranslationTask(Vocabulary(self.tokenizer, self.tokenizer), self.config)
 
     def hide(self, batch: PieceBatch, *, anew: bool) -> tuple[list[list[int]], list[list[int]]]:
         """Hide spans of a batch: the texts with gaps, and what was in these."""

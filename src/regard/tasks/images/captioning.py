@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +23,16 @@ from regard.data.images.augmentation import Augmentation, normalised
 from regard.data.images.decoding import Pixels
 from regard.data.images.storage import ImageSet
 from regard.data.text.tokenizer import SHARED, Tokenizer
-from regard.errors import ConfigError
 from regard.evaluation.generated_text import score_translations
 from regard.evaluation.perplexity import perplexity
 from regard.evaluation.scores import Score
 from regard.models.presets import decided_by_data, find_preset, usual_image_size
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
 from regard.tasks.images.caption_generation import Described, Looking, Writer, look
-from regard.tasks.images.image_classification import ImageInput, decode, decode_all, image_notes, refuse_unread
+from regard.tasks.images.image_classification import ImageInput, decode, decode_all, image_notes
 from regard.tasks.images.image_examples import ReadsImages
 from regard.tasks.images.preprocessing import ImageTable
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.token_loss import token_loss
 
@@ -40,16 +40,10 @@ N_SAMPLES = 3  # shown at a validation
 METRICS = ("bleu", "chrf")
 
 
-class Caption:
+class CaptioningTask:
     """The task of writing captions."""
 
-    name = "caption"
-    verb = "predict"
-    example = "photo.jpg"
-    counted = "tokens"
-    unit = "images"
-    judged_by: tuple[str, ...] = ("loss", "perplexity", "bleu", "chrf")
-    sample_labels = ("image", "expected", "output")
+    spec: ClassVar = TASKS["caption"]
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig, table: ImageTable) -> None:
         self.tokenizer = tokenizer
@@ -58,11 +52,6 @@ class Caption:
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
-        if config.augmentation.mixup:
-            raise ConfigError(
-                "augmentation.mixup mixes classes, and a caption is none.", "Set it to 0; crop, mirror and cutout work."
-            )
-        refuse_unread(config, ("target", "text_b", "label"))
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
         known = ImageTable.find(vocabulary)
         data = config.data if known is None else known.kept(config.data)

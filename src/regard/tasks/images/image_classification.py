@@ -4,12 +4,11 @@ A model is called as `model(images)` with images (B, C, H, W), scaled, and nothi
 of the caller's own serves too.
 """
 
-import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.config import DataConfig, DecodingConfig, RunConfig, TokenizerConfig, default_config
+from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data.images.augmentation import Augmentation, normalised
 from regard.data.images.dataset import ImageData, prepare_images, read_images
 from regard.data.images.decoding import Pixels, pixels_of, read_image
@@ -32,25 +31,20 @@ from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
 from regard.tasks.labelling.classification import Classified, classified
 from regard.tasks.labelling.labels import label_facts
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 
 N_SAMPLES = 3  # shown at a validation
 TOP = 5  # a class among so many likeliest is right for the second accuracy
 
-COLUMNS = ("source", "target", "text", "text_b", "label", "split_column")  # settings that name a column of text
-
 ImageInput = str | os.PathLike[str] | npt.NDArray[Any]
 
 
-class Image:
+class ImageClassificationTask:
     """The task of naming images."""
 
-    name = "image"
-    verb = "predict"
-    example = "photo.jpg"
-    counted = unit = "images"
-    judged_by: tuple[str, ...] = ("accuracy", "top_5", "macro_f1", "loss")
-    sample_labels = ("image", "class", "predicted")
+    spec: ClassVar = TASKS["image"]
+    unit = spec.unit
 
     def __init__(self, config: RunConfig, table: ImageTable) -> None:
         self.config = config
@@ -58,7 +52,6 @@ class Image:
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
-        refuse_unread(config, COLUMNS)
         known = ImageTable.find(vocabulary)
         data = config.data if known is None else known.kept(config.data)
         found = prepare_images(
@@ -174,14 +167,14 @@ class Image:
         gold = examples.images.classes
         loss, weight = self.loss_of(torch.from_numpy(outputs), torch.from_numpy(gold), smoothing=0.0)
         found = outputs.argmax(1)
-        top = [evaluation.top_accuracy(gold, outputs, TOP, unit=self.counted)] if self.n_outputs > TOP else []
+        top = [evaluation.top_accuracy(gold, outputs, TOP, unit=self.spec.unit)] if self.n_outputs > TOP else []
         return [
             Score(
                 name="loss", value=float(loss) / weight, signature=f"unit:image{weight_signature(self.class_weights)}"
             ),
-            evaluation.accuracy(gold, found, unit=self.counted),
+            evaluation.accuracy(gold, found, unit=self.spec.unit),
             *top,
-            evaluation.macro_f1(gold, found, self.n_outputs, unit=self.counted),
+            evaluation.macro_f1(gold, found, self.n_outputs, unit=self.spec.unit),
         ]
 
     def confusion(self, examples: ImageExamples, outputs: Logits) -> npt.NDArray[np.int64]:
@@ -243,29 +236,6 @@ class Image:
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
         return (*facts, *found.told)
-
-
-def refuse_unread(config: RunConfig, columns: Sequence[str]) -> None:
-    """Refuse settings that a task over images does not read, so that none is thought to do something."""
-    for name in columns:
-        if value := getattr(config.data, name):
-            option = {"source": "--from", "target": "--to"}.get(name, f"--{name}")
-            raise ConfigError(
-                f"data.{name} = {value} names a column, and the task {config.task} reads no such.",
-                f"Leave {option} out.",
-            )
-    if config.training.batch_tokens != default_config(config.task).training.batch_tokens:
-        raise ConfigError(
-            f"training.batch_tokens = {config.training.batch_tokens} counts tokens, and batches of the task "
-            f"{config.task} are counted in images.",
-            "Give --batch-images instead.",
-        )
-    for field in dataclasses.fields(TokenizerConfig) if config.task == Image.name else ():
-        if (value := getattr(config.tokenizer, field.name)) != field.default:
-            raise ConfigError(
-                f"tokenizer.{field.name} = {value} is about text, and the task {config.task} reads none.",
-                "Leave it out.",
-            )
 
 
 def image_notes(images: ImageSet, left_out: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from regard.tasks.labelling.examples import (
 )
 from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.max_length import longest_text, refuse_short
+from regard.tasks.spec import TaskSpec
 from regard.tasks.task import Examples, Indices, Prepared, Progress, Validation
 from regard.tasks.word_vectors import WordVectors
 
@@ -48,39 +49,30 @@ SAMPLE_CHARACTERS = 200  # of each of their texts
 class SequenceTask(ABC):
     """A task over labelled sequences.
 
-    head, n_specials:  which head a model needs; how many special tokens stand around the longest example
-    unit:              what is labelled, in the plural
-    splits:            whether a text that is too long is read in parts when it is scored, and not cut
+    n_specials:  how many special tokens stand around the longest example
+    splits:      whether a text that is too long is read in parts when it is scored, and not cut
     """
 
-    name: str
-    verb = "predict"
-    example = '"…"'
-    counted = "texts"
-    judged_by: tuple[str, ...]
-    sample_labels = ("text", "label", "predicted")
-    head: str
+    spec: ClassVar[TaskSpec]
     n_specials: int
-    unit = "texts"
     splits = False
 
     def __init__(self, tokenizer: Tokenizer | None, config: RunConfig, table: LabelTable) -> None:
         self.tokenizer = tokenizer
         self.config = config
         self.table = table
-        if tokenizer is None:
-            self.unit = "sequences"  # of vectors
+        self.unit = self.spec.unit if tokenizer is not None else "sequences"  # of vectors
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         of_vectors = are_vectors((*config.data.train, *config.data.valid), config.tokenizer)
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None and not of_vectors else None
-        known = LabelTable.find(vocabulary, task=cls.name) if vocabulary is not None else None
+        known = LabelTable.find(vocabulary, task=cls.spec.name) if vocabulary is not None else None
         longest = longest_text(config, n_specials=0 if of_vectors else cls.n_specials)
         found = prepare_labelled(
             replace(config.data, max_length=longest),
             config.tokenizer,
-            kind=cls.name,
+            kind=cls.spec.name,
             given=given,
             labels=(known.labels or None) if known is not None else None,
             progress=progress,
@@ -92,14 +84,14 @@ class SequenceTask(ABC):
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:
-        table = LabelTable.load(vocabulary, task=cls.name)
+        table = LabelTable.load(vocabulary, task=cls.spec.name)
         return cls(None if table.n_features else Tokenizer.load(vocabulary / SHARED), config, table)
 
     def save(self, vocabulary: Path) -> None:
         vocabulary.mkdir(parents=True, exist_ok=True)
         if self.tokenizer is not None:
             self.tokenizer.save(vocabulary / SHARED)
-        self.table.save(vocabulary, task=self.name)
+        self.table.save(vocabulary, task=self.spec.name)
 
     @property
     def n_outputs(self) -> int:
@@ -109,7 +101,7 @@ class SequenceTask(ABC):
     def sizes(self) -> dict[str, int | str]:
         sizes = {"vocab": self.tokenizer.vocab_size if self.tokenizer is not None else 0, "n_outputs": self.n_outputs}
         features = {"n_features": self.table.n_features} if self.table.n_features else {}
-        return {**sizes, "head": self.head, **features}
+        return {**sizes, "head": self.spec.head, **features}
 
     @property
     def n_around(self) -> int:
@@ -141,11 +133,11 @@ class SequenceTask(ABC):
     def answer(self, model: Any, batch: SequenceBatch) -> Tensor:
         """What a model says: (B, N), or (B, T, N) of tokens."""
         outputs: Tensor = model(batch.inputs, batch.lengths, batch.segments)
-        wanted = (*batch.inputs.shape[: 2 if self.head == "tokens" else 1], self.n_outputs)
+        wanted = (*batch.inputs.shape[: 2 if self.spec.head == "tokens" else 1], self.n_outputs)
         if outputs.shape != wanted:
             raise ConfigError(
                 f"The network returned {tuple(outputs.shape)} for a batch, and {wanted} was expected: "
-                f"{self.n_outputs:,} numbers for each {'token' if self.head == 'tokens' else 'sequence'}.",
+                f"{self.n_outputs:,} numbers for each {'token' if self.spec.head == 'tokens' else 'sequence'}.",
                 "Let its forward(inputs, lengths, segments) return that.",
             )
         return outputs
@@ -186,7 +178,7 @@ class SequenceTask(ABC):
             files,
             replace(data, max_length=sys.maxsize if self.splits else self.longest),
             self.tokenizer,
-            kind=self.name,
+            kind=self.spec.name,
             labels=self.table.labels,
             split=split,
             vectors=bool(self.table.n_features),

@@ -8,20 +8,14 @@ from torch import Tensor
 from regard.config import RunConfig
 from regard.errors import ConfigError, did_you_mean
 
-WEIGHED = ("classify", "image")  # the tasks whose classes may be weighed
 CHOICES = ("none", "balanced")
 
 
 def check_class_weights(config: RunConfig) -> None:
-    """Refuse class weights that do not exist, or where nothing is weighed by them."""
+    """Refuse class weights that do not exist."""
     given = config.training.class_weights
     if given not in CHOICES:
         raise ConfigError(f"training.class_weights cannot be '{given}'.", did_you_mean(given, CHOICES))
-    if given != "none" and config.task not in WEIGHED:
-        raise ConfigError(
-            f"training.class_weights weighs the classes of the tasks {' and '.join(WEIGHED)}; {config.task} has none.",
-            "Leave it out.",
-        )
 
 
 def class_weights(config: RunConfig, counts: Sequence[int]) -> Tensor | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from regard.tasks.labelling.base import softmax
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
 from regard.tasks.labelling.examples import Outputs, SequenceExamples
 from regard.tasks.labelling.whole_sequence import WholeSequenceTask
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
 
 
@@ -34,11 +36,10 @@ class Classified:
     cut: bool = False
 
 
-class Classify(WholeSequenceTask[Classified]):
+class ClassificationTask(WholeSequenceTask[Classified]):
     """The task of classification."""
 
-    name = "classify"
-    judged_by: tuple[str, ...] = ("accuracy", "macro_f1", "loss")
+    spec: ClassVar = TASKS["classify"]
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))

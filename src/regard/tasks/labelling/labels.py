@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.config import RunConfig
 from regard.data.labelled.dataset import LabelledData
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.runs.disk import as_json, write_atomically
 
 FILE = "labels.json"
@@ -103,9 +102,3 @@ def label_facts(labels: Sequence[str], counts: Sequence[int], noun: str) -> list
     constant = f"{100 * pairs[0][0] / total:.1f} %: a constant answer has that accuracy"
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return [(plural, f"{len(pairs):,}: {', '.join(shown)}"), (f"largest {noun}", f"{names[0]}, {constant}")]
-
-
-def refuse_smoothed_numbers(config: RunConfig) -> None:
-    """Refuse to smooth what is no probability."""
-    if config.training.label_smoothing and config.task == "regress":
-        raise ConfigError("training.label_smoothing is about probabilities, and regress has numbers.", "Set it to 0.")

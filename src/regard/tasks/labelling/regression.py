@@ -5,6 +5,7 @@ Numbers are learned standardised, (number - mean) / deviation of the training da
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from regard.evaluation.regression import mean_absolute_error, r_squared, spearma
 from regard.evaluation.scores import Score
 from regard.tasks.labelling.examples import Outputs, SequenceExamples
 from regard.tasks.labelling.whole_sequence import WholeSequenceTask
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
 
 Numbers = npt.NDArray[np.float64]
@@ -29,12 +31,10 @@ class Measured:
     cut: bool = False
 
 
-class Regress(WholeSequenceTask[Measured]):
+class RegressionTask(WholeSequenceTask[Measured]):
     """The task of regression."""
 
-    name = "regress"
-    judged_by: tuple[str, ...] = ("spearman", "r_squared", "mae", "loss")
-    sample_labels = ("text", "value", "predicted")
+    spec: ClassVar = TASKS["regress"]
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         """The standardised numbers (B,)."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from regard.evaluation.entities import are_entities, entity_scores
 from regard.evaluation.scores import Score
 from regard.tasks.labelling.base import SequenceTask, softmax
 from regard.tasks.labelling.examples import Outputs, Rows, SequenceBatch, SequenceExamples, TokenSequences
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
 
 NOTHING = -1  # the label of a token of which nothing is asked
@@ -50,16 +51,11 @@ class WordSpan:
     end: int
 
 
-class Tag(SequenceTask):
+class TaggingTask(SequenceTask):
     """The task of tagging."""
 
-    name = "tag"
-    judged_by: tuple[str, ...] = ("entity_f1", "accuracy", "loss")
-    head = "tokens"
+    spec: ClassVar = TASKS["tag"]
     n_specials = 2
-    sample_labels = ("text", "tags", "predicted")
-    unit = "sentences"
-    counted = "words"
     splits = True
 
     def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:

@@ -15,7 +15,6 @@ Answer = TypeVar("Answer")
 class WholeSequenceTask(SequenceTask, Generic[Answer]):
     """A task that says one thing of each sequence."""
 
-    head = "sequence"
     n_specials = 3  # <start> text <end> second <end>
 
     @abstractmethod

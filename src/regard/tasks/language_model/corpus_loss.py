@@ -12,7 +12,7 @@ from regard.config import DataConfig
 from regard.data.documents.comparison_units import read_stretches
 from regard.data.pipeline.bad_rows import allowed_share
 from regard.tasks.language_model.examples import WindowExamples
-from regard.tasks.language_model.task import Language
+from regard.tasks.language_model.task import LanguageModelTask
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class TextCosts:
 
 
 def text_costs(
-    task: Language,
+    task: LanguageModelTask,
     model: nn.Module,
     text: WindowExamples,
     data: DataConfig,

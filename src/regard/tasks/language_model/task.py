@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from regard.evaluation.scores import Score
 from regard.models.presets import find_preset
 from regard.tasks.language_model.continuation import Generator
 from regard.tasks.language_model.examples import WindowBatch, WindowExamples
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.token_loss import token_loss, token_losses
 from regard.tasks.word_vectors import WordVectors
@@ -33,15 +34,10 @@ N_SAMPLES = 3  # shown at a validation
 SAMPLE_TOKENS = 32  # that are given, and that are written, in each
 
 
-class Language:
+class LanguageModelTask:
     """The task of language modelling over one vocabulary."""
 
-    name = "language"
-    verb = "generate"
-    example = '"…"'
-    counted = "tokens"
-    judged_by: tuple[str, ...] = ("loss", "perplexity", "bits_per_byte")
-    sample_labels = ("given", "followed", "written")
+    spec: ClassVar = TASKS["language"]
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:
         self.tokenizer = tokenizer
@@ -59,7 +55,7 @@ class Language:
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
 
     @classmethod
-    def load(cls, config: RunConfig, vocabulary: Path) -> "Language":
+    def load(cls, config: RunConfig, vocabulary: Path) -> "LanguageModelTask":
         return cls(Tokenizer.load(vocabulary / SHARED), config)
 
     def save(self, vocabulary: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from regard.errors import ConfigError
 from regard.evaluation.generated_text import score_translations
 from regard.evaluation.perplexity import perplexity
 from regard.evaluation.scores import Score
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Prepared, Progress, Validation
 from regard.tasks.token_loss import token_loss
 from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts
@@ -30,15 +31,10 @@ from regard.tasks.translation.translator import Translation, Translator
 from regard.tasks.word_vectors import WordVectors
 
 
-class Translate:
+class TranslationTask:
     """The task of translation over one vocabulary."""
 
-    name = "translate"
-    verb = "translate"
-    example = '"…"'
-    counted = "tokens"
-    judged_by: tuple[str, ...] = ("loss", "perplexity", "bleu", "chrf")
-    sample_labels = ("source", "expected", "output")
+    spec: ClassVar = TASKS["translate"]
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:
         self.vocabulary = vocabulary
@@ -59,7 +55,7 @@ class Translate:
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
 
     @classmethod
-    def load(cls, config: RunConfig, vocabulary: Path) -> "Translate":
+    def load(cls, config: RunConfig, vocabulary: Path) -> "TranslationTask":
         return cls(Vocabulary.load(vocabulary), config)
 
     def save(self, vocabulary: Path) -> None:
