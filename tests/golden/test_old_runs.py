@@ -11,7 +11,7 @@ import pytest
 import regard
 from regard.api import Evaluation
 from regard.config import DecodingConfig
-from regard.tasks.classify import Classified
+from regard.tasks.labelling.classification import Classified
 
 HERE = Path(__file__).parent
 WRITTEN_IN = "/golden/"  # the folder in which the stored runs believe they were trained
