@@ -16,13 +16,16 @@ from regard.config import (
     TokenizerConfig,
     TrainingConfig,
     build,
+    default_config,
     from_tables,
     override,
     read,
+    refuse_unread,
     to_tables,
     to_toml,
 )
 from regard.errors import ConfigError
+from regard.tasks.spec import TASKS
 
 TABLES = [field for field in dataclasses.fields(RunConfig) if dataclasses.is_dataclass(field.type)]
 
@@ -48,22 +51,22 @@ def complaint_of_override(assignments: dict[str, str]) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    task=st.text(),
+    text=st.text(),
     files=st.lists(st.text(), max_size=3),
     rate=st.floats(min_value=0, allow_infinity=False),
     seed=st.integers(0, 2**63 - 1),
     shared=st.booleans(),
 )
 def test_written_and_read_again_it_is_the_same(
-    task: str, files: list[str], rate: float, seed: int, shared: bool
+    text: str, files: list[str], rate: float, seed: int, shared: bool
 ) -> None:
     config = RunConfig(
-        task=task,
+        task="translate",
         seed=seed,
         data=DataConfig(train=tuple(files)),
-        tokenizer=TokenizerConfig(kind=task, shared=shared),
+        tokenizer=TokenizerConfig(kind=text, shared=shared),
         training=TrainingConfig(learning_rate=rate),
-        model=ModelTable(preset="transformer-tiny", fields={"d_model": 64, "dropout": rate, "norm": task}),
+        model=ModelTable(preset="transformer-tiny", fields={"d_model": 64, "dropout": rate, "norm": text}),
     )
     assert written_and_read(config) == config
 
@@ -72,11 +75,60 @@ def test_every_table_and_key_is_written(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(to_toml(RunConfig(task="translate")), encoding="utf-8")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    assert list(tables) == [field.name for field in dataclasses.fields(RunConfig)]
+    assert list(tables) == ["task", "seed", "data", "tokenizer", "model", "training", "decoding", "runtime"]
     for table in TABLES:
-        if table.name != "model":
-            assert list(tables[table.name]) == [field.name for field in dataclasses.fields(table.type)]  # type: ignore[arg-type]
+        if table.name in tables and table.name != "model":
+            keys = [field.name for field in dataclasses.fields(table.type)]  # type: ignore[arg-type]
+            assert list(tables[table.name]) == [
+                key for key in keys if TASKS["translate"].reads_setting(table.name, key)
+            ]
     assert read(path) == RunConfig(task="translate")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_table_of_tasks_names_keys_that_exist(task: str) -> None:
+    tables = {table.name: {field.name for field in dataclasses.fields(table.type)} for table in TABLES}  # type: ignore[arg-type]
+    for name, keys in TASKS[task].settings.items():
+        assert set(keys) <= tables[name]
+    for name, defaults in TASKS[task].defaults.items():
+        assert set(defaults) <= tables[name]
+        assert default_config(task) == from_tables({"task": task, **to_tables(default_config(task))}, origin="test")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_a_task_does_not_read_is_neither_written_nor_taken(task: str) -> None:
+    written = to_tables(default_config(task))
+    for table in TABLES:
+        for field in dataclasses.fields(table.type) if table.name != "model" else ():  # type: ignore[arg-type]
+            applies = TASKS[task].reads_setting(table.name, field.name)
+            assert (field.name in written.get(table.name, {})) == applies
+            if not applies:
+                value = 7 if isinstance(field.default, int) else "seven"
+                tables = {"task": task, table.name: {field.name: value}}
+                problem = f"run.toml: {table.name}.{field.name} does not apply to the task {task}."
+                assert complaint(tables).startswith(problem)
+
+
+def test_a_setting_of_another_task_is_refused_wherever_it_comes_from() -> None:
+    config = default_config("regress")
+    refuse_unread(config)
+    with pytest.raises(ConfigError) as caught:
+        refuse_unread(dataclasses.replace(config, training=TrainingConfig(label_smoothing=0.1)))
+    assert str(caught.value) == "training.label_smoothing does not apply to the task regress.\nLeave it out."
+
+
+def test_a_renamed_key_gets_its_new_name() -> None:
+    assert complaint({"task": "translate", "data": {"hold_out": 3}}) == (
+        "run.toml: data.hold_out is now called data.valid_size.\nWrite data.valid_size instead."
+    )
+
+
+def test_a_run_written_with_every_key_and_old_names_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('task = "translate"\n[data]\nhold_out = 3\nimage_size = 0\n[augmentation]\ncrop = 0\n')
+    assert read(path, of_run=True) == RunConfig(task="translate", data=DataConfig(valid_size=3))
+    with pytest.raises(ConfigError, match="is now called"):
+        read(path)
 
 
 def test_every_option_explains_itself() -> None:
@@ -98,13 +150,15 @@ def test_the_model_table_keeps_its_fields_for_the_model() -> None:
 
 
 def test_a_whole_number_serves_as_a_float() -> None:
-    rate = from_tables({"task": "x", "training": {"learning_rate": 1}}, origin="test").training.learning_rate
+    rate = from_tables({"task": "translate", "training": {"learning_rate": 1}}, origin="test").training.learning_rate
     assert rate == 1.0
     assert isinstance(rate, float)
 
 
 def test_one_file_serves_as_a_list_of_one() -> None:
-    assert from_tables({"task": "x", "data": {"train": "memory.tmx"}}, origin="test").data.train == ("memory.tmx",)
+    assert from_tables({"task": "translate", "data": {"train": "memory.tmx"}}, origin="test").data.train == (
+        "memory.tmx",
+    )
 
 
 # -- complaints ---------------------------------------------------------------------------------------------------------
@@ -142,14 +196,14 @@ def test_a_file_without_a_task() -> None:
 
 
 def test_an_unknown_key_gets_the_near_name() -> None:
-    assert complaint({"task": "x", "training": {"lerning_rate": 1.0}}) == (
+    assert complaint({"task": "translate", "training": {"lerning_rate": 1.0}}) == (
         "run.toml: there is no key training.lerning_rate.\nDid you mean learning_rate?"
     )
-    assert complaint({"task": "x", "sed": 1}) == "run.toml: there is no key sed.\nDid you mean seed?"
+    assert complaint({"task": "translate", "sed": 1}) == "run.toml: there is no key sed.\nDid you mean seed?"
 
 
 def test_an_unknown_key_without_a_near_name_gets_the_list() -> None:
-    assert complaint({"task": "x", "runtime": {"zzz": 1}}) == (
+    assert complaint({"task": "translate", "runtime": {"zzz": 1}}) == (
         "run.toml: there is no key runtime.zzz.\nThere is: device, precision, threads, workers."
     )
 
@@ -169,14 +223,17 @@ def test_an_unknown_key_without_a_near_name_gets_the_list() -> None:
 )
 def test_a_value_of_another_type(table: str, key: str, value: object, text: str) -> None:
     place = f"{table}.{key}"
-    assert complaint({"task": "x", table: {key: value}}) == (
+    assert complaint({"task": "translate", table: {key: value}}) == (
         f"run.toml: {text}\nCorrect {place} and run the command again."
     )
 
 
 def test_a_value_where_a_table_belongs() -> None:
-    assert complaint({"task": "x", "training": 400}) == "run.toml: training is a table, not 400.\nWrite: [training]"
-    assert complaint({"task": "x", "model": "tiny"}) == (
+    assert (
+        complaint({"task": "translate", "training": 400})
+        == "run.toml: training is a table, not 400.\nWrite: [training]"
+    )
+    assert complaint({"task": "translate", "model": "tiny"}) == (
         "run.toml: model is a table, not 'tiny'.\nWrite: [model] and below it preset = \"…\""
     )
 

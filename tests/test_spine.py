@@ -20,6 +20,7 @@ from regard.tasks.images.caption_examples import CaptionBatch
 from regard.tasks.images.image_examples import ImageBatch
 from regard.tasks.labelling.examples import SequenceBatch
 from regard.tasks.language_model.examples import WindowBatch
+from regard.tasks.spec import TASKS
 from regard.tasks.task import Prepared
 from regard.tasks.translation.examples import PairBatch
 from regard.training.events import Event, Updated
@@ -34,6 +35,7 @@ COMMON = {
     "training.batch_images": 8,
     "augmentation.crop": 1,
     "augmentation.mixup": 0.2,
+    "data.separator": "<end>",
     "runtime.device": "cpu",
     "runtime.threads": 1,
 }
@@ -136,13 +138,9 @@ def _columns(line: str) -> str:
 
 @pytest.fixture
 def settings(family: Family) -> dict[str, Any]:
-    if family.task in ("image", "caption"):
-        common = {
-            key: value for key, value in COMMON.items() if key not in ("training.batch_tokens", "tokenizer.vocab_size")
-        }
-        return {**common, **family.settings, **({"augmentation.mixup": 0.0} if family.task == "caption" else {})}
-    separator = {"data.separator": "<end>"} if family.task in ("language", "mask", "denoise") else {}
-    return {**COMMON, **separator, **family.settings}
+    spec = TASKS[family.task]
+    common = {key: value for key, value in COMMON.items() if spec.reads_setting(*key.split("."))}
+    return {**common, **family.settings}
 
 
 @pytest.fixture
@@ -282,5 +280,5 @@ def test_what_is_saved_is_loaded(
         "generate": lambda one: one.generate(["a dog"]),
         "predict": lambda one: one.predict(["a [MASK] runs" if family.task in ("mask", "denoise") else "a dog runs"]),
     }
-    verb = verbs[find_task(family.task).verb]
+    verb = verbs[TASKS[family.task].verb]
     assert verb(run) == verb(again)

@@ -38,7 +38,7 @@ FLAGS = {"train": "--train", "run": "--run", "model": "--model", "init": "--init
 KEYS = {
     "seed": "seed",
     "separator": "data.separator",
-    "second": "data.second",
+    "second": "data.text_b",
     "kind": "tokenizer.kind",
     "vocab_size": "tokenizer.vocab_size",
     "shared": "tokenizer.shared",

@@ -8,7 +8,7 @@ from tests.golden.run import BY_NAME, RUNS, Result, Run, Workshop, differences, 
 
 from regard.config import default_config, override
 from regard.models.presets import PRESETS, check_model
-from regard.tasks import TASKS
+from regard.tasks.spec import TASKS
 
 RESULT = Result(
     sha256="a", values="b", beside={"x/ema": "c"}, losses={"1": 0.5}, validation={"loss": 0.25}, samples=[["in", "out"]]

@@ -205,4 +205,3 @@ def test_the_default_of_a_task_is_its_smallest_model() -> None:
     assert default_preset("translate") == "transformer-tiny"
     for task in ("mask", "classify", "tag", "regress"):
         assert default_preset(task) == "bert-tiny"
-    assert default_preset("juggle") == ""

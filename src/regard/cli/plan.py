@@ -12,6 +12,7 @@ from regard.cli.terminal import busy, duration, print_facts, print_json, print_l
 from regard.config import ModelTable, default_config, override
 from regard.errors import UsageError
 
+
 if TYPE_CHECKING:
     from regard.training.batch_shape import AnyBatchShape
     from regard.training.plan import Plan
@@ -131,11 +132,13 @@ def plan(
 
 def table(model: str, task: str, sets: Sequence[str]) -> ModelTable:
     """Return the preset with the fields that were set."""
+    from regard.models.presets import find_preset
+
     given = assignments(sets)
     for key in given:
         if not key.startswith("model."):
             raise UsageError(f"--set {key} is not about the model.", "Set fields of it, such as model.d_model=256.")
-    config = dataclasses.replace(default_config(task), model=ModelTable(preset=model))
+    config = dataclasses.replace(default_config(task or find_preset(model).tasks[0]), model=ModelTable(preset=model))
     return override(config, given).model
 
 

@@ -18,6 +18,8 @@ Table = TypeVar("Table")
 # What keys were called once: a run file that says so is told the new name.
 RENAMED = {
     "data.hold_out": "data.valid_size",
+    "data.second": "data.text_b",
+    "data.split": "data.split_column",
     "training.freeze_trunk": "training.freeze_init",
     "training.least_steps": "training.min_steps",
     "training.trunk_rate": "training.init_lr_scale",

@@ -13,7 +13,7 @@ from torch import nn
 
 import regard
 from regard import config as configuration
-from regard.errors import ConfigError, UsageError
+from regard.errors import UsageError
 from regard.evaluation.generated_text import score_translations
 from regard.models.captioner import Captioner
 from regard.models.presets import build_model, model_config
@@ -81,19 +81,6 @@ def test_the_loss_is_that_of_each_caption_with_its_own_image(tmp_path: Path) -> 
             expected += F.cross_entropy(logits[0], ids[0, 1:], label_smoothing=0.1, reduction="sum")
     assert weight == batch.lengths.sum()
     torch.testing.assert_close(loss, expected, atol=1e-3, rtol=1e-5)
-
-
-def test_classes_are_not_mixed_where_there_are_none(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^augmentation\.mixup mixes classes, and a caption is none\."):
-        prepare(tmp_path, {"augmentation.mixup": 0.2})
-
-
-@pytest.mark.parametrize("name", ["target", "text_b", "label"])
-def test_columns_of_other_tasks_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        prepare(tmp_path, {f"data.{name}": "x"})
-    assert caught.value.problem == f"data.{name} = x names a column, and the task caption reads no such."
-    assert caught.value.remedy == f"Leave --{'to' if name == 'target' else name} out."
 
 
 def test_a_run_that_goes_on_keeps_the_size_of_its_images(tmp_path: Path) -> None:

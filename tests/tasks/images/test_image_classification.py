@@ -112,27 +112,6 @@ def test_a_run_that_goes_on_keeps_the_size_of_its_images(tmp_path: Path) -> None
     assert again.table.shape.dimensions == (6, 6, 1)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "problem", "remedy"),
-    [
-        ("data.label", "kind", "data.label = kind names a column, and the task image reads no such.", "--label"),
-        ("data.source", "en", "data.source = en names a column, and the task image reads no such.", "--from"),
-        ("tokenizer.kind", "words", "tokenizer.kind = words is about text, and the task image reads none.", "it"),
-        (
-            "training.batch_tokens",
-            77,
-            "training.batch_tokens = 77 counts tokens, and batches of the task image are counted in images.",
-            "--batch-images",
-        ),
-    ],
-)
-def test_settings_about_text_are_refused(tmp_path: Path, key: str, value: Any, problem: str, remedy: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        prepare(tmp_path, {key: value})
-    assert caught.value.problem == problem
-    assert remedy in caught.value.remedy
-
-
 def test_the_best_by_a_score_that_few_classes_do_not_have(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         prepare(tmp_path, {"training.best_by": "top_5"})

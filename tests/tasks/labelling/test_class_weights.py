@@ -40,18 +40,6 @@ def test_what_is_told_of_weights() -> None:
     assert (none, weight_facts(none, ("cat", "dog")), weight_signature(none)) == (None, [], "")
 
 
-@pytest.mark.parametrize("task", ["tag", "regress", "mask", "denoise", "translate", "language", "caption"])
-def test_only_classes_are_weighed(task: str) -> None:
-    check_class_weights(RunConfig(task="classify", training=BALANCED))
-    check_class_weights(RunConfig(task="image", training=BALANCED))
-    check_class_weights(RunConfig(task=task))
-    with pytest.raises(
-        ConfigError,
-        match=rf"^training\.class_weights weighs the classes of the tasks classify and image; {task} has none\.\nLeave",
-    ):
-        check_class_weights(RunConfig(task=task, training=BALANCED))
-
-
 def test_class_weights_that_are_none_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"^training\.class_weights cannot be 'balance'\.\nDid you mean balanced\?"):
         check_class_weights(RunConfig(task="classify", training=TrainingConfig(class_weights="balance")))

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import RunConfig, TrainingConfig
-from regard.errors import ConfigError, DataError
-from regard.tasks.labelling.labels import LabelTable, refuse_smoothed_numbers
+from regard.errors import DataError
+from regard.tasks.labelling.labels import LabelTable
 
 TABLE = LabelTable(labels=("bad", "good"), counts=(442, 558))
 
@@ -58,15 +57,4 @@ def test_of_many_tags_the_report_shows_the_first_and_the_last() -> None:
     assert name == "tags"
     assert text == (
         "11: a 50 (50.0 %), b 40 (40.0 %), c 2 (2.0 %), d 1 (1.0 %), e 1 (1.0 %), f 1 (1.0 %), 4 more, and last k 1 (1.0 %)"
-    )
-
-
-def test_numbers_are_not_smoothed() -> None:
-    smoothed = TrainingConfig(label_smoothing=0.1)
-    refuse_smoothed_numbers(RunConfig(task="classify", training=smoothed))
-    refuse_smoothed_numbers(RunConfig(task="regress", training=TrainingConfig(label_smoothing=0.0)))
-    with pytest.raises(ConfigError) as caught:
-        refuse_smoothed_numbers(RunConfig(task="regress", training=smoothed))
-    assert str(caught.value) == (
-        "training.label_smoothing is about probabilities, and regress has numbers.\nSet it to 0."
     )
