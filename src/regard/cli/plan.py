@@ -12,7 +12,6 @@ from regard.cli.terminal import busy, duration, print_facts, print_json, print_l
 from regard.config import ModelTable, default_config, override
 from regard.errors import UsageError
 
-
 if TYPE_CHECKING:
     from regard.training.batch_shape import AnyBatchShape
     from regard.training.plan import Plan

@@ -13,7 +13,7 @@ from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.bert import Bert, BertConfig
 from regard.tasks.labelling.examples import SequenceExamples
-from regard.tasks.labelling.tagging import Tag, WordSpan, in_parts
+from regard.tasks.labelling.tagging import TaggingTask, WordSpan, in_parts
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
