@@ -157,7 +157,7 @@ def check(config: RunConfig) -> None:
 
 def check_best_by(config: RunConfig) -> None:
     """Refuse to choose the best checkpoint by a metric that no validation will have."""
-    best_by, known = config.training.best_by, find_task(config.task).judged_by
+    best_by, known = config.training.best_by, find_spec(config.task).metrics
     if best_by not in known:
         raise ConfigError(
             f"training.best_by must be a metric of the task {config.task}, not '{best_by}'.",
