@@ -146,7 +146,11 @@ def evaluate_labels(
     began = time.perf_counter()
     outputs: Any = task.outputs(run.model, examples, progress=partial(progress, "reading"))
     seconds = time.perf_counter() - began
-    matrix = task.confusion(examples, outputs).tolist() if isinstance(task, ClassificationTask | ImageClassificationTask) else []
+    matrix = (
+        task.confusion(examples, outputs).tolist()
+        if isinstance(task, ClassificationTask | ImageClassificationTask)
+        else []
+    )
     ablations: list[BlockAblation] = []
     if blocks and isinstance(task, ImageClassificationTask):
         name, ablating = str(run.reference), partial(progress, "ablating blocks")
