@@ -96,7 +96,7 @@ def run_config(text: str, preset: str, *, threads: int) -> RunConfig:
 
 
 def network_config(config: RunConfig) -> GPTConfig:
-    sizes = LanguageModelTask.load(config, FOLDER / "vocabulary").sizes()
+    sizes = LanguageModelTask.load(config, FOLDER / "vocabulary").model_fields()
     found = model_config(config.model, origin="benchmark", **sizes)
     assert isinstance(found, GPTConfig)
     return found

@@ -98,7 +98,7 @@ def serve_regard(text: Text, *, threads: int, n_batches: int) -> None:
     config = run_config(text, threads=threads)
     machine = runtime.prepare(config.runtime)
     prepared = TranslationTask.prepare(config, vocabulary=FOLDER / "vocabulary", progress=lambda what, done: None)
-    model = build_model(model_config(config.model, origin="benchmark", **prepared.task.sizes())).train()
+    model = build_model(model_config(config.model, origin="benchmark", **prepared.task.model_fields())).train()
     trainer = Trainer(
         model=model,
         task=prepared.task,
@@ -178,7 +178,7 @@ def serve_multiplication(threads: int) -> None:
 def network_config(text: Text, *, threads: int) -> TransformerConfig:
     """The sizes of our network, for the vocabulary that was learned."""
     config = run_config(text, threads=threads)
-    sizes = TranslationTask.load(config, FOLDER / "vocabulary").sizes()
+    sizes = TranslationTask.load(config, FOLDER / "vocabulary").model_fields()
     return model_config(config.model, origin="benchmark", **sizes)
 
 

@@ -132,7 +132,7 @@ def run_config(case: Case, *, threads: int) -> RunConfig:
 
 
 def network_config(config: RunConfig, task: Any) -> ModelConfig:
-    return model_config(config.model, origin="benchmark", **task.sizes())
+    return model_config(config.model, origin="benchmark", **task.model_fields())
 
 
 def without_dropout(config: ModelConfig) -> ModelConfig:

@@ -153,7 +153,7 @@ def prepared(family: Family, files: tuple[str, ...], settings: dict[str, Any]) -
 @pytest.fixture
 def model(family: Family, prepared: Prepared) -> nn.Module:
     config: Any = prepared.task.config  # type: ignore[attr-defined]
-    return build_model(model_config(config.model, origin="test", **prepared.task.sizes()), seed=3)
+    return build_model(model_config(config.model, origin="test", **prepared.task.model_fields()), seed=3)
 
 
 def read(model: Any, batch: Any) -> Tensor:

@@ -359,7 +359,7 @@ def test_one_batch_of_translations_is_learnt_by_heart(corpus: tuple[str, str]) -
     settings = {"model.preset": "t5-tiny", **fields, "tokenizer.vocab_size": 320, "training.batch_tokens": 96}
     config = override(config, {**settings, "model.d_model": 32, "model.n_decoder_layers": 1})
     prepared = find_task("translate").prepare(config, vocabulary=None, progress=lambda what, done: None)
-    model = build_model(model_config(config.model, origin="test", **prepared.task.sizes()), seed=3)
+    model = build_model(model_config(config.model, origin="test", **prepared.task.model_fields()), seed=3)
     assert isinstance(model, T5)
     batch = prepared.train.batch(prepared.train.order(0)[0], torch.device("cpu"))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)

@@ -5,6 +5,7 @@ One class a table of the file, one source for each default. Nothing here is eval
 
 from regard.config.files import (
     build,
+    changed,
     check_range,
     default_config,
     from_tables,
@@ -38,6 +39,7 @@ __all__ = [
     "TokenizerConfig",
     "TrainingConfig",
     "build",
+    "changed",
     "check_range",
     "default_config",
     "from_tables",

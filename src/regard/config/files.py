@@ -146,6 +146,11 @@ def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str =
     return from_tables(tables, origin=origin)
 
 
+def changed(table: Table, settings: Mapping[str, Any], *, origin: str) -> Table:
+    """Return a table with those keys changed, checked as in a run file; `origin` names the caller in messages."""
+    return build(type(table), {**vars(table), **settings}, origin=origin)
+
+
 def to_tables(config: RunConfig) -> dict[str, Any]:
     """Return the config as nested dictionaries, in the order of the file: what its task reads, and nothing else."""
     spec, tables = find_spec(config.task), dataclasses.asdict(config)

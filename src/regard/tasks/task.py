@@ -1,13 +1,13 @@
-"""What makes one loop enough: the protocol that every job follows.
+"""The protocol that every task follows, which makes one training loop, one command and one API enough for all.
 
-A task knows its vocabulary, turns examples into batches, model outputs into a loss, predictions into scores. It knows
-neither the optimizer nor the run folder's checkpoints.
+A task owns its job: it turns examples into batches, a model's logits into a loss, predictions into results and scores. It
+knows neither the optimizer nor the run folder's checkpoints. What is known of it without torch is its row in `spec.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.options import Options, Progress
+from regard.tasks.results import Result
 from regard.tasks.spec import TaskSpec
 
 Indices = npt.NDArray[np.int64]
-Progress = Callable[[str, int], None]
+N_SAMPLES = 3  # predictions that a validation shows
+
+OptionsType = TypeVar("OptionsType", bound=Options, contravariant=True)
 
 
 class Examples(Protocol):
@@ -64,7 +69,7 @@ class Prepared:
 
 
 class Task(Protocol):
-    """One job."""
+    """One job, as training sees it."""
 
     spec: ClassVar[TaskSpec]
 
@@ -85,7 +90,7 @@ class Task(Protocol):
         """Write the vocabulary into a run's folder."""
         ...
 
-    def sizes(self) -> Mapping[str, int | str]:
+    def model_fields(self) -> Mapping[str, int | str]:
         """The fields of the model's config that the data and the task decide: the vocabulary's size, the head."""
         ...
 
@@ -97,6 +102,20 @@ class Task(Protocol):
         """The sum of the losses of a batch, and how many tokens (or examples) it is over."""
         ...
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Score the model on held-out examples."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Score the model on held-out examples; predict at most `n_samples` of them (-1 for all) where that is dear."""
+        ...
+
+
+class UsableTask(Task, Protocol[OptionsType]):
+    """One job, as the users of a trained run see it."""
+
+    options: ClassVar[type[Options]]
+
+    def predict(self, model: nn.Module, inputs: Sequence[Any], options: OptionsType) -> Sequence[Result]:
+        """What the model says of each input, in their order."""
+        ...
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: OptionsType) -> Evaluation:
+        """Score the model on a test set."""
         ...

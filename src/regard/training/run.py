@@ -23,8 +23,8 @@ from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.tasks import find_task
 from regard.tasks.labelling.class_weights import check_class_weights
+from regard.tasks.options import Progress
 from regard.tasks.spec import find_spec
-from regard.tasks.task import Progress
 from regard.training import init_from, weight_transfer
 from regard.training.events import Event, Noted
 from regard.training.fine_tuning import check_fine_tuning
@@ -65,7 +65,7 @@ def train(
         with init_from.lent_tokenizers(vocabulary, task=config.task) as ready:
             prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
-            sizes = model_config(config.model, origin="model", **prepared.task.sizes())
+            sizes = model_config(config.model, origin="model", **prepared.task.model_fields())
             config = dataclasses.replace(config, model=resolved(config.model, sizes))
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)

@@ -210,7 +210,7 @@ class Session:
         model = self.trainer.model
         model.eval()
         decoded = self.config.training.validate_samples
-        validation = self.prepared.task.validate(model, self.prepared.valid, self.config.decoding, n_decoded=decoded)
+        validation = self.prepared.task.validate(model, self.prepared.valid, self.config.decoding, n_samples=decoded)
         model.train()
         return validation
 

@@ -56,7 +56,7 @@ def parts(prepared: Prepared) -> tuple[MaskedLMTask, PieceExamples, nn.Module]:
     """The task, its training text and a network for it."""
     task = prepared.task
     assert isinstance(task, MaskedLMTask) and isinstance(prepared.train, PieceExamples)
-    model = build_model(model_config(task.config.model, origin="test", **task.sizes()), seed=1)
+    model = build_model(model_config(task.config.model, origin="test", **task.model_fields()), seed=1)
     task.initialise(model)
     return task, prepared.train, model
 
@@ -99,7 +99,7 @@ def test_the_vocabulary_is_one_of_sentences_with_a_mask(tmp_path: Path) -> None:
     prepared = prepare(tmp_path)
     task, train, _ = parts(prepared)
     assert task.tokenizer.spaced
-    assert task.sizes() == {"vocab": task.tokenizer.vocab_size, "head": "words"}
+    assert task.model_fields() == {"vocab": task.tokenizer.vocab_size, "head": "words"}
     assert task.tokenizer.id_of("<mask>") == 4
     [text] = train.batch(np.array([0]), CPU).texts()
     assert task.tokenizer.decode(text.tolist()).startswith("The ")
@@ -267,7 +267,7 @@ def test_scores_are_over_all_hidden_tokens(
 
 def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
     task, train, model = learned
-    found = task.validate(model, train, DECODING, n_decoded=1)
+    found = task.validate(model, train, DECODING, n_samples=1)
     assert found.scores.keys() == {"perplexity", "masked_accuracy"}
     assert len(found.samples) == 3
     for shown, was, guessed in found.samples:
@@ -276,7 +276,7 @@ def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, PieceEx
         for word in was.split(" | "):
             shown = shown.replace("[MASK]", word, 1)
         assert SOUNDS[shown.split()[2]] == shown.split()[3]
-    assert task.validate(model, train, DECODING, n_decoded=0).samples == ()
+    assert task.validate(model, train, DECODING, n_samples=0).samples == ()
 
 
 def test_what_is_left_out_of_a_scored_text_is_told(

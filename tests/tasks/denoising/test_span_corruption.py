@@ -51,7 +51,7 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None, *, vocabular
 
 def network(task: DenoisingTask, **settings: Any) -> Transformer:
     sizes = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "d_ff": 64, "n_heads": 2, "dropout": 0.0}
-    return Transformer(TransformerConfig(**task.sizes(), **{**sizes, **settings}), seed=1)  # type: ignore[arg-type]
+    return Transformer(TransformerConfig(**task.model_fields(), **{**sizes, **settings}), seed=1)  # type: ignore[arg-type]
 
 
 def parts(prepared: Prepared, **settings: Any) -> tuple[DenoisingTask, PieceExamples, Transformer]:
@@ -80,7 +80,7 @@ class Plain(nn.Module):
 def test_the_vocabulary_is_one_that_translation_takes(tmp_path: Path) -> None:
     task, train, _ = parts(prepare(tmp_path))
     assert task.tokenizer.spaced
-    assert task.sizes() == {"source_vocab": task.tokenizer.vocab_size, "target_vocab": task.tokenizer.vocab_size}
+    assert task.model_fields() == {"source_vocab": task.tokenizer.vocab_size, "target_vocab": task.tokenizer.vocab_size}
     assert task.gaps == tuple(range(4, 68))
     task.save(tmp_path / "vocabulary")
     vocabulary = Vocabulary.load(tmp_path / "vocabulary")
@@ -172,15 +172,15 @@ def test_scores_are_over_all_that_is_written(tmp_path: Path) -> None:
 
 def test_a_validation_shows_what_was_hidden(tmp_path: Path) -> None:
     task, train, model = parts(prepare(tmp_path, {"tokenizer.kind": "words", "data.max_length": 20}))
-    found = task.validate(model.eval(), train, DECODING, n_decoded=1)
+    found = task.validate(model.eval(), train, DECODING, n_samples=1)
     assert found.scores.keys() == {"perplexity"}
     assert len(found.samples) == 3
     for number, (shown, was, _) in zip((0, len(train) // 3, 2 * (len(train) // 3)), found.samples, strict=True):
         assert shown.count("[MASK]") == 1
         [text] = train.batch(np.array([number]), CPU).texts()
         assert shown.replace("[MASK]", was) == task.tokenizer.decode(text.tolist())
-    assert task.validate(model, train, DECODING, n_decoded=0).samples == ()
-    assert task.validate(Plain(model).eval(), train, DECODING, n_decoded=1).samples == ()
+    assert task.validate(model, train, DECODING, n_samples=0).samples == ()
+    assert task.validate(Plain(model).eval(), train, DECODING, n_samples=1).samples == ()
 
 
 # Texts filled in

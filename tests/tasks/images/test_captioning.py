@@ -36,7 +36,7 @@ def prepare(folder: Path, settings: dict[str, Any] | None = None, *, vocabulary:
 def parts(prepared: Prepared) -> tuple[CaptioningTask, Captioner, CaptionExamples]:
     """The task, a network for it, and the training examples."""
     assert isinstance(prepared.task, CaptioningTask) and isinstance(prepared.train, CaptionExamples)
-    config = model_config(prepared.task.config.model, origin="test", **prepared.task.sizes())
+    config = model_config(prepared.task.config.model, origin="test", **prepared.task.model_fields())
     model = build_model(config, seed=1).eval()
     assert isinstance(model, Captioner)
     return prepared.task, model, prepared.train
@@ -170,11 +170,11 @@ def test_all_captions_of_a_validation_count(tmp_path: Path) -> None:
     prepared = prepare(tmp_path)
     task, model, _ = parts(prepared)
     decoding = task.config.decoding
-    loss: Callable[[], float] = lambda: task.validate(model, prepared.valid, decoding, n_decoded=0).loss  # noqa: E731
+    loss: Callable[[], float] = lambda: task.validate(model, prepared.valid, decoding, n_samples=0).loss  # noqa: E731
     batches = [prepared.valid.batch(indices, CPU) for indices in prepared.valid.fixed_order()]
     assert all(isinstance(batch, CaptionBatch) for batch in batches)
     assert sum(len(batch.target) for batch in batches) == 2 * len(prepared.valid)
     assert loss() == loss()
-    shown = task.validate(model, prepared.valid, decoding, n_decoded=-1)
+    shown = task.validate(model, prepared.valid, decoding, n_samples=-1)
     assert set(shown.scores) == {"perplexity", "bleu", "chrf"}
     assert len(shown.samples) == 3

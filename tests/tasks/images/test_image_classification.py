@@ -36,7 +36,7 @@ def prepare(folder: Path, settings: dict[str, Any] | None = None, *, vocabulary:
 def parts(prepared: Prepared) -> tuple[ImageClassificationTask, nn.Module, ImageExamples]:
     """The task, a network for it, and the validation examples."""
     assert isinstance(prepared.task, ImageClassificationTask) and isinstance(prepared.valid, ImageExamples)
-    config = model_config(prepared.task.config.model, origin="test", **prepared.task.sizes())
+    config = model_config(prepared.task.config.model, origin="test", **prepared.task.model_fields())
     return prepared.task, build_model(config, seed=1).eval(), prepared.valid
 
 
@@ -84,7 +84,7 @@ def test_a_size_and_colours_can_be_asked_for(tmp_path: Path) -> None:
     task, _, valid = parts(prepare(tmp_path, {"data.image_size": 6, "data.channels": 1}))
     assert task.table.shape.dimensions == (6, 6, 1)
     assert valid.batch(np.array([0]), CPU).images.shape == (1, 6, 6, 1)
-    assert task.sizes() == {"n_channels": 1, "n_outputs": 3}  # a convolution asks for no size
+    assert task.model_fields() == {"n_channels": 1, "n_outputs": 3}  # a convolution asks for no size
 
 
 def test_a_vision_transformer_is_told_the_size(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_vision_transformer_is_told_the_size(tmp_path: Path) -> None:
     prepared = ImageClassificationTask.prepare(
         configuration.override(config, settings), vocabulary=None, progress=lambda what, done: None
     )
-    assert prepared.task.sizes() == {"n_channels": 3, "image_size": 8, "n_outputs": 3}
+    assert prepared.task.model_fields() == {"n_channels": 3, "image_size": 8, "n_outputs": 3}
 
 
 def test_a_change_that_leaves_nothing_of_an_image_is_refused_at_once(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None, *, vocabular
 def parts(prepared: Prepared) -> tuple[ClassificationTask, Bert, SequenceExamples]:
     """The task, a network for it, and the validation examples."""
     assert isinstance(prepared.task, ClassificationTask) and isinstance(prepared.valid, SequenceExamples)
-    sizes: dict[str, Any] = prepared.task.sizes()
+    sizes: dict[str, Any] = prepared.task.model_fields()
     return prepared.task, Bert(BertConfig(**sizes, **SIZES), seed=1).eval(), prepared.valid
 
 
@@ -81,7 +81,7 @@ def test_a_text_longer_than_the_positions_is_cut(tmp_path: Path) -> None:
 def test_sizes_are_what_a_model_is_built_with(tmp_path: Path) -> None:
     task, _, _ = parts(prepare(tmp_path))
     assert task.tokenizer is not None
-    assert task.sizes() == {"vocab": task.tokenizer.vocab_size, "n_outputs": 2, "head": "sequence"}
+    assert task.model_fields() == {"vocab": task.tokenizer.vocab_size, "n_outputs": 2, "head": "sequence"}
 
 
 def test_a_saved_task_answers_the_same(tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_a_saved_task_answers_the_same(tmp_path: Path) -> None:
     again = ClassificationTask.load(task.config, tmp_path / "vocabulary")
     texts = ["a fine day", "bad"]
     assert again.predict(model, texts) == task.predict(model, texts)
-    assert again.sizes() == task.sizes()
-    assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.sizes() == task.sizes()
+    assert again.model_fields() == task.model_fields()
+    assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.model_fields() == task.model_fields()
     (tmp_path / "vocabulary" / "labels.json").unlink()
-    assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.sizes() == task.sizes()
+    assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.model_fields() == task.model_fields()
     with pytest.raises(DataError, match=r"labels\.json: there is no such file; a run of the task classify has one\."):
         ClassificationTask.load(task.config, tmp_path / "vocabulary")
 
@@ -168,18 +168,18 @@ def learn_by_heart(task: ClassificationTask, model: nn.Module, examples: Sequenc
 def test_a_few_texts_are_learnt_by_heart(tmp_path: Path, pooling: str) -> None:
     prepared = prepare(tmp_path)
     task, _, valid = parts(prepared)
-    sizes: dict[str, Any] = task.sizes()
+    sizes: dict[str, Any] = task.model_fields()
     model = Bert(BertConfig(**sizes, **SIZES, pooling=pooling), seed=1)
     assert learn_by_heart(task, model, valid) < 0.1
     model.eval()
-    validation = task.validate(model, valid, task.config.decoding, n_decoded=1)
+    validation = task.validate(model, valid, task.config.decoding, n_samples=1)
     assert validation.loss < 0.1
     assert validation.scores == {"accuracy": 100, "macro_f1": 100}
     text, label, predicted = validation.samples[0]
     assert (text, label) == ("a fine dog", "good")
     assert re.fullmatch(r"good \(\d+ %\)", predicted)
     assert len(validation.samples) == 3
-    assert not task.validate(model, valid, task.config.decoding, n_decoded=0).samples
+    assert not task.validate(model, valid, task.config.decoding, n_samples=0).samples
     assert task.confusion(valid, task.outputs(model, valid)).tolist() == [[2, 0], [0, 3]]
     assert [one.label for one in task.predict(model, ["a bad day", "good"])] == ["bad", "good"]
 
@@ -201,19 +201,19 @@ class Own(nn.Module):
 
 def test_a_network_of_ones_own_and_a_recurrent_one_learn_too(tmp_path: Path) -> None:
     task, _, valid = parts(prepare(tmp_path))
-    sizes: dict[str, Any] = task.sizes()
+    sizes: dict[str, Any] = task.model_fields()
     torch.manual_seed(1)
     own = Own(sizes["vocab"], 2)
     recurrent = RecurrentEncoderModel(RecurrentEncoderConfig(**sizes, d_model=16, d_state=16, dropout=0.0), seed=1)
     for model in (own, recurrent):
         task.initialise(model)
         assert learn_by_heart(task, model, valid) < 0.3
-        assert task.validate(model, valid, task.config.decoding, n_decoded=1).scores["accuracy"] == 100
+        assert task.validate(model, valid, task.config.decoding, n_samples=1).scores["accuracy"] == 100
 
 
 def test_a_network_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     task, _, valid = parts(prepare(tmp_path, {"data.max_length": 20}))
-    sizes: dict[str, Any] = task.sizes()
+    sizes: dict[str, Any] = task.model_fields()
     with pytest.raises(
         ConfigError, match=r"^The network returned \(5, 3\) for a batch, and \(5, 2\) was expected: 2 numb"
     ):
@@ -323,7 +323,7 @@ def test_a_long_sample_is_shortened(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
     file = write(tmp_path / "long.csv", [("a dog " * 90, "good")])
     examples = task.read([file], task.config.data, progress=no_progress)
-    [(text, _, _)] = task.validate(model, examples, task.config.decoding, n_decoded=-1).samples
+    [(text, _, _)] = task.validate(model, examples, task.config.decoding, n_samples=-1).samples
     assert len(text) == 201 and text.endswith("…")
 
 
@@ -351,7 +351,7 @@ def test_sequences_of_vectors_are_classified(tmp_path: Path) -> None:
     assert facts["features"] == "2 a vector"
     assert facts["longest"] == "5 vectors: the model has positions for 5"
     task, model, valid = parts(prepared)
-    assert task.sizes() == {"vocab": 0, "n_outputs": 2, "head": "sequence", "n_features": 2}
+    assert task.model_fields() == {"vocab": 0, "n_outputs": 2, "head": "sequence", "n_features": 2}
     assert valid.batch(np.array([4]), CPU).inputs.shape == (1, 5, 2)
     model.train()
     assert learn_by_heart(task, model, valid) < 0.3

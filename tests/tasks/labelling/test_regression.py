@@ -32,7 +32,7 @@ def prepare(tmp_path: Path, settings: dict[str, Any] | None = None) -> Prepared:
 
 def parts(prepared: Prepared) -> tuple[RegressionTask, Bert, SequenceExamples]:
     assert isinstance(prepared.task, RegressionTask) and isinstance(prepared.valid, SequenceExamples)
-    sizes: dict[str, Any] = prepared.task.sizes()
+    sizes: dict[str, Any] = prepared.task.model_fields()
     assert sizes["n_outputs"] == 1 and sizes["head"] == "sequence"
     return prepared.task, Bert(BertConfig(**sizes, **SIZES), seed=1).eval(), prepared.valid
 
@@ -68,7 +68,7 @@ def test_numbers_are_learnt_and_told_in_their_own_unit(tmp_path: Path) -> None:
     assert [one.value for one in found] == pytest.approx([value for _, value in ROWS], abs=60)
     [cut] = again.predict(model, ["M" * 14])
     assert cut.cut
-    validation = task.validate(model, valid, task.config.decoding, n_decoded=1)
+    validation = task.validate(model, valid, task.config.decoding, n_samples=1)
     assert validation.scores["spearman"] == pytest.approx(1)
     assert validation.scores["r_squared"] > 0.9
     off = np.mean([abs(one.value - value) for one, (_, value) in zip(found, ROWS, strict=True)])

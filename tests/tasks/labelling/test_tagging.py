@@ -49,7 +49,7 @@ def prepare(
 
 def parts(prepared: Prepared, *, max_positions: int = 40) -> tuple[TaggingTask, Bert, SequenceExamples]:
     assert isinstance(prepared.task, TaggingTask) and isinstance(prepared.valid, SequenceExamples)
-    sizes: dict[str, Any] = prepared.task.sizes()
+    sizes: dict[str, Any] = prepared.task.model_fields()
     assert sizes["head"] == "tokens"
     model = Bert(BertConfig(**sizes, **SIZES, max_positions=max_positions), seed=1).eval()
     return prepared.task, model, prepared.valid
@@ -91,7 +91,7 @@ def test_only_the_first_piece_of_a_word_is_asked(tmp_path: Path) -> None:
 def test_sentences_are_learnt_and_tagged(tmp_path: Path, kind: str) -> None:
     task, model, valid = parts(prepare(tmp_path, {"tokenizer.kind": kind}))
     learn_by_heart(task, model, valid)
-    validation = task.validate(model, valid, task.config.decoding, n_decoded=1)
+    validation = task.validate(model, valid, task.config.decoding, n_samples=1)
     assert validation.scores == {"accuracy": 100, "entity_f1": 100, "entity_precision": 100, "entity_recall": 100}
     assert validation.samples[0] == (
         "Anna Mu sees Rome",

@@ -100,7 +100,7 @@ def with_vectors(tmp_path: Path) -> dict[str, Any]:
 
 
 def network(prepared: Prepared) -> GPT:
-    return GPT(GPTConfig(**prepared.task.sizes(), n_layers=1, n_heads=1, d_model=4, context=8), seed=1)
+    return GPT(GPTConfig(**prepared.task.model_fields(), n_layers=1, n_heads=1, d_model=4, context=8), seed=1)
 
 
 def test_word_vectors_are_put_in_and_told(tmp_path: Path, with_vectors: dict[str, Any]) -> None:

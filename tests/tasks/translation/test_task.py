@@ -142,7 +142,7 @@ def test_the_bias_of_an_own_output_layer_counts(run: Run) -> None:
 def test_validation_is_token_weighted_and_decodes_greedily(run: Run, prepare: Callable[..., Prepared]) -> None:
     prepared = prepare()
     assert isinstance(prepared.valid, PairExamples)
-    found = run.task.validate(run.model, prepared.valid, BEAM, n_decoded=-1)
+    found = run.task.validate(run.model, prepared.valid, BEAM, n_samples=-1)
     sources, references = prepared.valid.texts(1000)
     total = weight = 0.0
     with torch.no_grad():
@@ -162,13 +162,20 @@ def test_validation_is_token_weighted_and_decodes_greedily(run: Run, prepare: Ca
 
 def test_without_decoding_there_is_a_loss_and_no_bleu(run: Run, prepare: Callable[..., Prepared]) -> None:
     valid = prepare().valid
-    assert set(run.task.validate(run.model, valid, BEAM, n_decoded=0).scores) == {"perplexity"}
+    assert set(run.task.validate(run.model, valid, BEAM, n_samples=0).scores) == {"perplexity"}
     # An own network without `start` and `step` cannot be decoded, but it can be trained.
-    assert set(run.task.validate(Biased(), valid, BEAM, n_decoded=2).scores) == {"perplexity"}
+    assert set(run.task.validate(Biased(), valid, BEAM, n_samples=2).scores) == {"perplexity"}
 
 
 def test_pairs_longer_than_the_learned_positions_have_no_loss(run: Run) -> None:
-    sizes = {**run.task.sizes(), "d_model": 8, "n_heads": 1, "d_ff": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    sizes = {
+        **run.task.model_fields(),
+        "d_model": 8,
+        "n_heads": 1,
+        "d_ff": 8,
+        "n_encoder_layers": 1,
+        "n_decoder_layers": 1,
+    }
     model = Transformer(TransformerConfig(**sizes, positions="learned", max_positions=9), seed=3).eval()
     line = " ".join(["the big old dog"] * 10)
     loss, n_pairs = run.task.mean_loss(model, [line, "the dog"], ["der Hund", "der Hund"])
@@ -246,7 +253,7 @@ def task_with_vectors(corpus: tuple[str, str], tmp_path: Path) -> Callable[..., 
 
 
 def network(task: TranslationTask, **settings: Any) -> Transformer:
-    sizes = {**task.sizes(), "d_model": 4, "n_heads": 1, "d_ff": 4, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    sizes = {**task.model_fields(), "d_model": 4, "n_heads": 1, "d_ff": 4, "n_encoder_layers": 1, "n_decoder_layers": 1}
     return Transformer(TransformerConfig(**{**sizes, **settings}), seed=1)
 
 
@@ -321,7 +328,7 @@ def test_a_loaded_task_is_the_saved_one(run: Run, tmp_path: Path) -> None:
     run.task.save(tmp_path / "vocabulary")
     loaded = TranslationTask.load(run.config, tmp_path / "vocabulary")
     assert loaded.vocabulary.fingerprint() == run.task.vocabulary.fingerprint()
-    assert loaded.sizes() == {"source_vocab": 320, "target_vocab": 320}
+    assert loaded.model_fields() == {"source_vocab": 320, "target_vocab": 320}
     assert texts(loaded.translate([run.model], ["a dog"], BEAM)) == texts(run.translate(["a dog"], decoding=BEAM))
 
 

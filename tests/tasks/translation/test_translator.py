@@ -219,7 +219,14 @@ def shorter(run: Run, max_length: int) -> TranslationTask:
 
 def short_sighted(run: Run, decoding: DecodingConfig) -> Translator:
     """A translator whose model, of random weights, has nine learned positions."""
-    sizes = {**run.task.sizes(), "d_model": 8, "n_heads": 1, "d_ff": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    sizes = {
+        **run.task.model_fields(),
+        "d_model": 8,
+        "n_heads": 1,
+        "d_ff": 8,
+        "n_encoder_layers": 1,
+        "n_decoder_layers": 1,
+    }
     model = Transformer(TransformerConfig(**sizes, positions="learned", max_positions=9), seed=3).eval()
     return Translator(run.task.vocabulary, [model], decoding, max_length=256)
 

@@ -25,8 +25,9 @@ from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
 from regard.tasks.denoising.examples import ENDS, PieceBatch, PieceExamples
 from regard.tasks.max_length import longest_text, refuse_short
+from regard.tasks.options import Progress
 from regard.tasks.spec import TaskSpec
-from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.task import Examples, Prepared, Validation
 from regard.tasks.word_vectors import WordVectors
 
 N_SAMPLES = 3  # shown at a validation
@@ -68,7 +69,7 @@ class HiddenText(ABC):
         self.tokenizer.save(vocabulary / SHARED)
 
     @abstractmethod
-    def sizes(self) -> dict[str, int | str]: ...
+    def model_fields(self) -> dict[str, int | str]: ...
 
     @abstractmethod
     def about_hidden(self) -> str:
@@ -100,12 +101,12 @@ class HiddenText(ABC):
         """How many tokens of text a piece has at most."""
         return longest_text(self.config, n_specials=ENDS)
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Score what is hidden in all the text; with `n_decoded`, show some pieces of it."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Score what is hidden in all the text; with `n_samples`, show some pieces of it."""
         assert isinstance(examples, PieceExamples)
         loss, *others = self.scores(model, examples)
         samples: tuple[Sample, ...] = ()
-        if n_decoded:
+        if n_samples:
             with torch.inference_mode():
                 samples = self.samples(model, self._some(model, examples), decoding)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)

@@ -39,7 +39,7 @@ class MaskedLMTask(HiddenText):
     specials = (MASK,)
     embeddings = ("embedding.tokens.weight",)
 
-    def sizes(self) -> dict[str, int | str]:
+    def model_fields(self) -> dict[str, int | str]:
         return {"vocab": self.tokenizer.vocab_size, "head": "words"}
 
     def about_hidden(self) -> str:

@@ -43,7 +43,7 @@ class DenoisingTask(HiddenText):
     specials = GAPS
     embeddings = ("source_embedding.tokens.weight", "target_embedding.tokens.weight")
 
-    def sizes(self) -> dict[str, int | str]:
+    def model_fields(self) -> dict[str, int | str]:
         return {"source_vocab": self.tokenizer.vocab_size, "target_vocab": self.tokenizer.vocab_size}
 
     def about_hidden(self) -> str:

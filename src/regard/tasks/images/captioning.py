@@ -32,8 +32,9 @@ from regard.tasks.images.caption_generation import Described, Looking, Writer, l
 from regard.tasks.images.image_classification import ImageInput, decode, decode_all, image_notes
 from regard.tasks.images.image_examples import ReadsImages
 from regard.tasks.images.preprocessing import ImageTable
+from regard.tasks.options import Progress
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.task import Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss
 
 N_SAMPLES = 3  # shown at a validation
@@ -75,7 +76,7 @@ class CaptioningTask:
         self.tokenizer.save(vocabulary / SHARED)
         self.table.save(vocabulary)
 
-    def sizes(self) -> dict[str, int | str]:
+    def model_fields(self) -> dict[str, int | str]:
         shape = self.table.shape
         sizes: dict[str, int | str] = {
             "vocab": self.tokenizer.vocab_size,
@@ -107,13 +108,13 @@ class CaptioningTask:
         """Bytes (B, H, W, C) as the model reads them, (B, C, H, W)."""
         return normalised(images, self.table.mean, self.table.deviation)
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Loss and perplexity of all captions, BLEU and chrF of the first `n_decoded` images, captioned greedily."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Loss and perplexity of all captions, BLEU and chrF of the first `n_samples` images, captioned greedily."""
         assert isinstance(examples, CaptionExamples)
         loss = self.mean_loss(model, examples)
         scores = {"perplexity": perplexity(loss).value}
         samples: tuple[tuple[str, str, str], ...] = ()
-        n = len(examples) if n_decoded < 0 else min(n_decoded, len(examples))
+        n = len(examples) if n_samples < 0 else min(n_samples, len(examples))
         if n and hasattr(model, "step"):  # a network of the caller's own may know nothing of decoding
             greedy = replace(decoding, beam=1, n_best=1, sample=False)
             outputs = [one.text for one in self.write(model, _First(examples.captions.image_set, n), greedy)]

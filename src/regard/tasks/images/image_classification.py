@@ -31,8 +31,9 @@ from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
 from regard.tasks.labelling.classification import Classified, classified
 from regard.tasks.labelling.labels import label_facts
+from regard.tasks.options import Progress
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.task import Examples, Prepared, Validation
 
 N_SAMPLES = 3  # shown at a validation
 TOP = 5  # a class among so many likeliest is right for the second accuracy
@@ -90,7 +91,7 @@ class ImageClassificationTask:
     def n_outputs(self) -> int:
         return len(self.table.labels)
 
-    def sizes(self) -> dict[str, int | str]:
+    def model_fields(self) -> dict[str, int | str]:
         shape = self.table.shape
         sizes: dict[str, int | str] = {
             "n_channels": shape.channels,
@@ -148,12 +149,12 @@ class ImageClassificationTask:
         """What a model says of each example, (N, K), in their order."""
         return self._read(model, examples.images, progress=progress)
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Score all examples; with `n_decoded`, show a few."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Score all examples; with `n_samples`, show a few."""
         assert isinstance(examples, ImageExamples)
         outputs = self.outputs(model, examples)
         loss, *others = self.scores_of(examples, outputs)
-        rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_decoded else ()
+        rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_samples else ()
         samples = tuple(self._sample(examples, row, outputs[row]) for row in rows)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 

@@ -38,8 +38,9 @@ from regard.tasks.labelling.examples import (
 )
 from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.max_length import longest_text, refuse_short
+from regard.tasks.options import Progress
 from regard.tasks.spec import TaskSpec
-from regard.tasks.task import Examples, Indices, Prepared, Progress, Validation
+from regard.tasks.task import Examples, Indices, Prepared, Validation
 from regard.tasks.word_vectors import WordVectors
 
 N_SAMPLES = 3  # shown at a validation
@@ -98,7 +99,7 @@ class SequenceTask(ABC):
         """How many numbers the model says of a sequence, or of a token."""
         return len(self.table.labels) or 1
 
-    def sizes(self) -> dict[str, int | str]:
+    def model_fields(self) -> dict[str, int | str]:
         sizes = {"vocab": self.tokenizer.vocab_size if self.tokenizer is not None else 0, "n_outputs": self.n_outputs}
         features = {"n_features": self.table.n_features} if self.table.n_features else {}
         return {**sizes, "head": self.spec.head, **features}
@@ -160,12 +161,12 @@ class SequenceTask(ABC):
             progress=progress,
         )
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Score all examples; with `n_decoded`, show a few."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Score all examples; with `n_samples`, show a few."""
         assert isinstance(examples, SequenceExamples)
         outputs = self.outputs(model, examples)
         loss, *others = self.scores_of(examples, outputs)
-        rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_decoded else ()
+        rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_samples else ()
         shown = ((examples.text(row), *self.sample(examples, row, outputs[row])) for row in rows)
         samples = tuple((_short(text), _short(expected), _short(found)) for text, expected, found in shown)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)

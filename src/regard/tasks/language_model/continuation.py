@@ -1,10 +1,11 @@
-"""From a prompt to text that goes on from it: searched for or drawn, token by token as it is written.
+"""From a prompt to its continuation: searched for or drawn, token by token as it is written.
 
-One `Generator` serves one call: its model, its search settings and its rules. The loss and the scores are the task's.
+One `Continuer` serves one call: its model, its search settings and its rules. The loss and the scores are the task's.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,47 +13,51 @@ import torch
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.text.tokenizer import Tokenizer
-from regard.decoding.batches import run_in_batches
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
-from regard.decoding.request import Request
-from regard.decoding.result import DeadEndError, Hypothesis
-from regard.decoding.rules import Banned, Rule
+from regard.decoding.result import Hypothesis
 from regard.decoding.sampling import COLD
-from regard.decoding.search import can_stream, decode, stream
+from regard.decoding.search import can_stream
 from regard.decoding.sliding_context import Sliding
 from regard.errors import UsageError
-from regard.tasks.banned_words import banning
+from regard.tasks.generation import Generator, Output, in_batches
+from regard.tasks.offers import context_length, device_of
+from regard.tasks.results import Result, one_line
 
 MAX_LENGTH = 256  # tokens written where nobody says how many
 
 
-@dataclass(frozen=True, kw_only=True)
-class Continuation:
-    """What was written behind a prompt: the text, its tokens, and the log-probability of each.
-
-    finished: whether the model ended it; else the limit cut it off. The end token's log-probability is the last, then.
-    """
-
-    text: str
-    tokens: tuple[str, ...]
-    ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    finished: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Generation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Continuation(Result):
     """A prompt, what of it the vocabulary does not know, and its continuations, the likeliest first."""
 
     prompt: str
     unknown: tuple[str, ...]
-    continuations: tuple[Continuation, ...]
+    outputs: tuple[Output, ...]
 
     @property
     def text(self) -> str:
         """The first continuation, without the prompt."""
-        return self.continuations[0].text
+        return self.outputs[0].text
+
+    def lines(self, *, top: int = 0) -> list[str]:
+        return [one_line(self.prompt + output.text) for output in self.outputs]
+
+    def cells(self, *, top: int = 0) -> dict[str, Any]:
+        return {"prompt": self.prompt, "text": self.text}
+
+    def to_json(self, *, top: int = 0) -> dict[str, Any]:
+        return {"prompt": self.prompt, "unknown": self.unknown, "continuations": list(map(_to_json, self.outputs))}
+
+
+def _to_json(output: Output) -> dict[str, Any]:
+    tokens = [
+        {"text": text, "id": id, "probability": math.exp(log_prob)}
+        for text, id, log_prob in zip(output.tokens, output.ids, output.log_probs, strict=False)
+    ]
+    # The end token has a probability too, and no text.
+    end = {"end_probability": math.exp(output.log_probs[-1])} if output.finished else {}
+    return {"text": output.text, "finished": output.finished, **end, "tokens": tokens}
 
 
 def has_choice(decoding: DecodingConfig) -> bool:
@@ -91,7 +96,7 @@ class TextGrowth:
 _MEMORY = 16  # tokens that an added one is decoded with; more than the bytes of a character
 
 
-class Generator:
+class Continuer:
     """Goes on from prompts, under the rules of one call; banned: words that are not written; seed: of sampling."""
 
     def __init__(
@@ -105,15 +110,16 @@ class Generator:
     ) -> None:
         self.tokenizer = tokenizer
         self.decoding = decoding
-        self.device = next(model.parameters()).device
-        self.context: int | None = getattr(model, "context", getattr(model, "max_length", None))
-        self.decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
+        self.device = device_of(model)
+        self.context = context_length(model)
+        decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
         never = (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id)
-        self.rules: list[Rule] = [Banned(never), *banning(banned, tokenizer)]
-        self.seed = seed
+        self.generator = Generator(
+            tokenizer, decoder, decoding, device=self.device, banned=banned, never=never, seed=seed
+        )
 
-    def generate(self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> list[Generation]:
+    def generate(self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> list[Continuation]:
         """Go on from each prompt; an empty one begins a document."""
         if self.decoding.n_best > 1 and not has_choice(self.decoding):
             raise UsageError(
@@ -122,30 +128,26 @@ class Generator:
                 "more.",
             )
         begun = [self._encode(prompt) for prompt in prompts]
-        lengths = [len(row) for row in begun]
-
-        def run(numbers: list[int]) -> list[tuple[Continuation, ...]]:
-            try:
-                return self.continuations([begun[number] for number in numbers], numbers)
-            except DeadEndError as error:
-                number = numbers[error.sentence]
-                name = f"The text behind '{excerpt(prompts[number])}'"
-                raise DeadEndError(sentence=number, position=error.position, name=name) from None
-
-        found = run_in_batches(lengths, run, batch_size=self.decoding.batch_size, progress=progress)
+        found = in_batches(
+            [len(row) for row in begun],
+            lambda numbers: self.continuations([begun[number] for number in numbers], numbers),
+            batch_size=self.decoding.batch_size,
+            name=lambda number: f"The text behind '{excerpt(prompts[number])}'",
+            progress=progress,
+        )
         return [
-            Generation(prompt=prompt, unknown=tuple(self.tokenizer.unknown(prompt)), continuations=own)
+            Continuation(prompt=prompt, unknown=tuple(self.tokenizer.unknown(prompt)), outputs=own)
             for prompt, own in zip(prompts, found, strict=True)
         ]
 
     def continuations(
         self, rows: Sequence[Sequence[int]], numbers: Sequence[int] | None = None
-    ) -> list[tuple[Continuation, ...]]:
+    ) -> list[tuple[Output, ...]]:
         """Go on from ids, of which each row has at least one; sampling is seeded by the rows' numbers."""
-        request = self._request(rows, range(len(rows)) if numbers is None else numbers)
-        decoded = decode(self.decoder, self.decoder.start(len(rows)), request, self.decoding)
+        keys = range(len(rows)) if numbers is None else numbers
+        decoded = self.generator.decode(len(rows), self._limits(rows), prompt=self._prompt(rows), keys=keys)
         return [
-            tuple(self._continuation(begun, one) for one in found.hypotheses)
+            tuple(self._output(begun, one) for one in found.hypotheses)
             for begun, found in zip(rows, decoded, strict=True)
         ]
 
@@ -157,11 +159,9 @@ class Generator:
 
     def _stream(self, begun: list[int]) -> Iterator[str]:
         growth = TextGrowth(self.tokenizer, begun)
-        settings = replace(self.decoding, n_best=1)
-        for written in stream(self.decoder, self.decoder.start(1), self._request([begun], [0]), settings):
-            for one in written:
-                if one.token != self.tokenizer.end_id and (text := growth.add(one.token)):
-                    yield text
+        for token in self.generator.stream(1, self._limits([begun]), prompt=self._prompt([begun])):
+            if token != self.tokenizer.end_id and (text := growth.add(token)):
+                yield text
         if rest := growth.rest():
             yield rest
 
@@ -175,25 +175,13 @@ class Generator:
             )
         return ids
 
-    def _request(self, rows: Sequence[Sequence[int]], numbers: Sequence[int]) -> Request:
-        """What a search needs to know beside its settings; sampling is seeded by the prompts' numbers."""
-        length = self.decoding.max_length or MAX_LENGTH
-        return Request(
-            prompt=Prompt.of(rows, self.device, start_id=self.tokenizer.end_id),
-            end_id=self.tokenizer.end_id,
-            limits=torch.full((len(rows),), length, device=self.device),
-            rules=self.rules,
-            seed=self.seed,
-            keys=numbers,
-        )
+    def _prompt(self, rows: Sequence[Sequence[int]]) -> Prompt:
+        return Prompt.of(rows, self.device, start_id=self.tokenizer.end_id)
 
-    def _continuation(self, begun: Sequence[int], hypothesis: Hypothesis) -> Continuation:
+    def _limits(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        return torch.full((len(rows),), self.decoding.max_length or MAX_LENGTH, device=self.device)
+
+    def _output(self, begun: Sequence[int], hypothesis: Hypothesis) -> Output:
         growth = TextGrowth(self.tokenizer, begun)
         text = "".join([*(growth.add(id) for id in hypothesis.ids), growth.rest()])
-        return Continuation(
-            text=text,
-            tokens=tuple(self.tokenizer.piece_text(id) for id in hypothesis.ids),
-            ids=hypothesis.ids,
-            log_probs=hypothesis.log_probs,
-            finished=hypothesis.finished,
-        )
+        return self.generator.output(hypothesis, text=text)

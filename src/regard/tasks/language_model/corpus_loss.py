@@ -1,4 +1,4 @@
-"""What a text costs a language model, stretch by stretch: for models that are compared on it."""
+"""The loss over a corpus, unit by unit (documents, or stretches of text): for language models that are compared on it."""
 
 import time
 from collections.abc import Callable
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from torch import nn
 
 from regard.config import DataConfig
 from regard.data.documents.comparison_units import read_stretches
 from regard.data.pipeline.bad_rows import allowed_share
+from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.language_model.examples import WindowExamples
-from regard.tasks.language_model.task import LanguageModelTask
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,24 +27,17 @@ class TextCosts:
     seconds: float  # that the model took
 
 
-def text_costs(
-    task: LanguageModelTask,
-    model: nn.Module,
-    text: WindowExamples,
-    data: DataConfig,
-    *,
-    progress: Callable[[int], None] = lambda done: None,
-) -> TextCosts:
-    """Compute what a text costs that `task.read` has read with the same `data`."""
+def text_costs(text: WindowExamples, data: DataConfig, tokenizer: Tokenizer, losses: Callable[[], Floats]) -> TextCosts:
+    """Compute what a text costs that was read with the same `data`; `losses` is asked for that of each token."""
     n_documents: int = text.corpus.facts["n_documents"]
-    found = read_stretches(text.files, data, task.tokenizer, share=allowed_share(data.on_bad), n_documents=n_documents)
+    found = read_stretches(text.files, data, tokenizer, share=allowed_share(data.on_bad), n_documents=n_documents)
     began = time.perf_counter()
-    losses = task.losses(model, text, progress=progress)
+    found_losses = losses()
     seconds = time.perf_counter() - began
     n_stretches = len(found.n_bytes)
     return TextCosts(
         unit=found.unit,
-        nats=np.bincount(found.members, weights=losses, minlength=n_stretches).astype(np.float64),
+        nats=np.bincount(found.members, weights=found_losses, minlength=n_stretches).astype(np.float64),
         n_tokens=np.bincount(found.members, minlength=n_stretches).astype(np.float64),
         n_bytes=found.n_bytes.astype(np.float64),
         seconds=seconds,

@@ -1,12 +1,14 @@
 """Language modelling: running text, cross entropy of each next token, perplexity, text that goes on.
 
 Works with any model that offers `states(ids, documents)` and an output layer (or plainly returns logits), and, to generate,
-`start` and `step`. How prompts become text is in `generating.py`.
+`start` and `step`. How prompts become text is in `continuation.py`.
 """
 
+import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,17 +22,22 @@ from regard.data.documents.dataset import TextData, prepare_text, text_corpus
 from regard.data.pipeline.bad_rows import LeftOut, allowed_share
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError
-from regard.evaluation.perplexity import text_scores
+from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
 from regard.evaluation.scores import Score
 from regard.models.presets import find_preset
-from regard.tasks.language_model.continuation import Generator
+from regard.tasks.batches import summed_loss
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.language_model.continuation import Continuation, Continuer
+from regard.tasks.language_model.corpus_loss import text_costs
 from regard.tasks.language_model.examples import WindowBatch, WindowExamples
+from regard.tasks.offers import can_decode, device_of
+from regard.tasks.options import GenerationOptions, Progress
+from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss, token_losses
 from regard.tasks.word_vectors import WordVectors
 
-N_SAMPLES = 3  # shown at a validation
 SAMPLE_TOKENS = 32  # that are given, and that are written, in each
 
 
@@ -38,6 +45,7 @@ class LanguageModelTask:
     """The task of language modelling over one vocabulary."""
 
     spec: ClassVar = TASKS["language"]
+    options: ClassVar = GenerationOptions
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:
         self.tokenizer = tokenizer
@@ -62,7 +70,7 @@ class LanguageModelTask:
         vocabulary.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(vocabulary / SHARED)
 
-    def sizes(self) -> dict[str, int]:
+    def model_fields(self) -> dict[str, int]:
         return {"vocab": self.tokenizer.vocab_size}
 
     def initialise(self, model: nn.Module) -> None:
@@ -80,12 +88,11 @@ class LanguageModelTask:
         """The cross entropy summed over the tokens that follow, and their number."""
         return token_loss(model, _inputs(batch), batch.goals, batch.real, smoothing=smoothing)
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Loss, perplexity and bits per byte of all the text; with `n_decoded`, a few places gone on from."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Loss, perplexity and bits per byte of all the text; with `n_samples`, a few places gone on from."""
         assert isinstance(examples, WindowExamples)
         loss, *others = self.scores(model, examples)
-        can_write = n_decoded and hasattr(model, "step")  # a network of the caller's own may know nothing of decoding
-        samples = self._samples(model, examples, decoding) if can_write else ()
+        samples = self._samples(model, examples, decoding) if n_samples and can_decode(model) else ()
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
     def read(self, files: Sequence[str], data: DataConfig, *, progress: Progress) -> WindowExamples:
@@ -97,12 +104,9 @@ class LanguageModelTask:
         self, model: nn.Module, text: WindowExamples, *, progress: Callable[[int], None] = lambda done: None
     ) -> list[Score]:
         """Score all of a text by loss, perplexity and, where nothing of it is lost, bits per byte."""
-        total, n_tokens = 0.0, 0.0
-        with torch.inference_mode():
-            for batch in _batches(model, text):
-                loss, count = self.loss(model, batch, smoothing=0.0)
-                total, n_tokens = total + float(loss), n_tokens + count
-                progress(int(n_tokens))
+        total, n_tokens = summed_loss(
+            partial(self.loss, model, smoothing=0.0), _batches(model, text), progress=progress
+        )
         n_bytes = text.corpus.facts["n_bytes"] if self.keeps(text) else None
         return text_scores(total, n_tokens=int(n_tokens), n_bytes=n_bytes)
 
@@ -132,11 +136,55 @@ class LanguageModelTask:
             notes.append(f"{of_all} are unknown to the vocabulary: there are no bits per byte.")
         return tuple(notes)
 
-    def generator(
-        self, model: nn.Module, decoding: DecodingConfig, *, banned: Sequence[str] = (), seed: int = 1
-    ) -> Generator:
-        """What goes on from prompts, with these settings."""
-        return Generator(self.tokenizer, model, decoding, banned=banned, seed=seed)
+    def predict(self, model: nn.Module, inputs: Sequence[str], options: GenerationOptions) -> Results[Continuation]:
+        """Go on from prompts; an empty one begins a document."""
+        found = self.continuer(model, options).generate(inputs, progress=partial(options.progress, "writing"))
+        return Results(found)
+
+    def continuer(self, model: nn.Module, options: GenerationOptions) -> Continuer:
+        """What goes on from prompts, with these options."""
+        decoding = options.decoding or self.config.decoding
+        return Continuer(self.tokenizer, model, decoding, banned=options.banned, seed=options.seed)
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: GenerationOptions) -> Evaluation:
+        """Read a text: its loss, perplexity and bits per byte."""
+        data = options.data or self.config.data
+        text = self.read(files, data, progress=options.progress)
+        progress = partial(options.progress, "reading")
+        if options.paired:
+            return self._paired(model, text, data, progress)
+        began = time.perf_counter()
+        scores = self.scores(model, text, progress=progress)
+        seconds = time.perf_counter() - began
+        count, notes = text.n_predicted, self.notes(text)
+        return Evaluation(scores=tuple(scores), count=count, unit=self.spec.unit, seconds=seconds, notes=notes)
+
+    def _paired(
+        self, model: nn.Module, text: WindowExamples, data: DataConfig, progress: Callable[[int], None]
+    ) -> Evaluation:
+        """The same with what each document, or each stretch of the text, adds to the scores.
+
+        A loss per token compares runs of one vocabulary only, which the signature therefore names.
+        """
+        costs = text_costs(text, data, self.tokenizer, partial(self.losses, model, text, progress=progress))
+        n_bytes = costs.n_bytes if self.keeps(text) else None
+        vocabulary = hashlib.sha256(self.tokenizer.to_json().encode()).hexdigest()[:8]
+        statistics = [
+            replace(one, signature=f"{one.signature}|vocabulary:{vocabulary}")
+            if one.metric != "bits_per_byte"
+            else replace(one, signature=f"bytes:{costs.n_bytes.sum():.0f}")
+            for one in cross_entropy_statistics(costs.nats, costs.n_tokens, n_bytes)
+        ]
+        return Evaluation(
+            scores=tuple(one.score for one in statistics),
+            statistics=tuple(statistics),
+            paired_unit=costs.unit,
+            throughput=("bytes", int(costs.n_bytes.sum())),
+            count=text.n_predicted,
+            unit=self.spec.unit,
+            seconds=costs.seconds,
+            notes=self.notes(text),
+        )
 
     def examples(self, corpus: Any, files: Sequence[str]) -> WindowExamples:
         """Windows over an encoded corpus."""
@@ -157,7 +205,8 @@ class LanguageModelTask:
         starts = range(1, max(2, examples.n_predicted - 2 * length), max(1, examples.n_predicted // N_SAMPLES))
         pieces = [examples.stream[start : start + 2 * length].tolist() for start in starts][:N_SAMPLES]
         settings = replace(decoding, n_best=1, max_length=length)
-        found = self.generator(model, settings).continuations([piece[:length] for piece in pieces])
+        continuer = self.continuer(model, GenerationOptions(decoding=settings))
+        found = continuer.continuations([piece[:length] for piece in pieces])
         decode = self.tokenizer.decode
         return tuple(
             (decode(piece[:length]), decode(piece[length:]), written.text)
@@ -172,7 +221,7 @@ def _inputs(batch: WindowBatch) -> tuple[Tensor, ...]:
 
 def _batches(model: nn.Module, text: WindowExamples) -> Iterator[WindowBatch]:
     """All of a text, in its order, where the model is."""
-    device = next(model.parameters()).device
+    device = device_of(model)
     return (text.batch(indices, device) for indices in text.fixed_order())
 
 

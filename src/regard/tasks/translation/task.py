@@ -1,14 +1,14 @@
-"""Translation: pairs of sentences, cross entropy of the target's tokens, search, BLEU.
+"""Translation: sentence pairs, cross entropy of the target's tokens, beam search, BLEU.
 
-Works with any model that offers `states(source, lengths, target)` and an output layer (or plainly returns logits), and,
-to decode, `start` and `step`. How lines become translations is in `translating.py`.
+Works with any model that takes (source, lengths, target) and returns logits; to translate it needs `start` and `step`
+(`tasks/offers.py`). How lines become translations is in `translator.py`.
 """
 
-import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,23 +18,32 @@ from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
+from regard.data.formats import Pair, read_pairs
 from regard.data.pairs.dataset import Vocabulary, prepare_parallel
-from regard.errors import ConfigError
-from regard.evaluation.generated_text import score_translations
+from regard.errors import ConfigError, DataError
+from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
+from regard.evaluation.lengths import buckets_by_length, length_table
 from regard.evaluation.perplexity import perplexity
-from regard.evaluation.scores import Score
+from regard.tasks.batches import mean_loss
+from regard.tasks.evaluation import Evaluation, Generated, Section
+from regard.tasks.offers import can_decode, device_of, max_length
+from regard.tasks.options import Progress
+from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Examples, Prepared, Progress, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss
 from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts
-from regard.tasks.translation.translator import Translation, Translator
+from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions
 from regard.tasks.word_vectors import WordVectors
+
+BY_LENGTH = ("bleu", "chrf")
 
 
 class TranslationTask:
     """The task of translation over one vocabulary."""
 
     spec: ClassVar = TASKS["translate"]
+    options: ClassVar = TranslationOptions
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:
         self.vocabulary = vocabulary
@@ -61,7 +70,7 @@ class TranslationTask:
     def save(self, vocabulary: Path) -> None:
         self.vocabulary.save(vocabulary)
 
-    def sizes(self) -> dict[str, int]:
+    def model_fields(self) -> dict[str, int]:
         source, target = self.vocabulary.source.vocab_size, self.vocabulary.target.vocab_size
         return {"source_vocab": source, "target_vocab": target}
 
@@ -70,7 +79,7 @@ class TranslationTask:
 
         Learned positions must reach as far as the longest example may, its end token counted.
         """
-        longest, limit = self.config.data.max_length, getattr(model, "max_length", None)
+        longest, limit = self.config.data.max_length, max_length(model)
         if limit is not None and longest >= limit:
             raise ConfigError(
                 f"data.max_length is {longest:,}, but the model has positions for {limit:,} tokens, one of "
@@ -93,34 +102,75 @@ class TranslationTask:
     def loss(self, model: Any, batch: PairBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the target's tokens, and their number."""
         read, written = batch.target[:, :-1], batch.target[:, 1:]
-        real = torch.arange(written.shape[1], device=written.device) < batch.target_lengths[:, None]
+        mask = torch.arange(written.shape[1], device=written.device) < batch.target_lengths[:, None]
         inputs = batch.source, batch.source_lengths, read
-        return token_loss(model, inputs, written, real, smoothing=smoothing)
+        return token_loss(model, inputs, written, mask, smoothing=smoothing)
 
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_decoded: int) -> Validation:
-        """Loss and perplexity on all pairs, BLEU and chrF on the first `n_decoded`, decoded greedily."""
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Loss and perplexity on all pairs, BLEU and chrF on the first `n_samples`, decoded greedily."""
         assert isinstance(examples, PairExamples)
-        device = next(model.parameters()).device
-        loss = self._mean_loss(model, (examples.batch(indices, device) for indices in examples.fixed_order()))
+        device = device_of(model)
+        batches = (examples.batch(indices, device) for indices in examples.fixed_order())
+        loss = mean_loss(partial(self.loss, model, smoothing=0.0), batches)
         scores = {"perplexity": perplexity(loss).value}
         samples: tuple[tuple[str, str, str], ...] = ()
-        n_decoded = len(examples) if n_decoded < 0 else n_decoded
-        if n_decoded and hasattr(model, "step"):  # a network of the caller's own may know nothing of decoding
-            sources, references = examples.texts(n_decoded)
-            greedy = replace(decoding, beam=1, n_best=1, sample=False)
-            outputs = [one.text for one in self.translate([model], sources, greedy)]
-            found = score_translations(outputs, references, metrics=("bleu", "chrf"))
-            scores |= {score.name: score.value for score in found}
-            samples = tuple(zip(sources, references, outputs, strict=True))[:3]
+        n_samples = len(examples) if n_samples < 0 else n_samples
+        if n_samples and can_decode(model):
+            sources, references = examples.texts(n_samples)
+            greedy = TranslationOptions(decoding=replace(decoding, beam=1, n_best=1, sample=False))
+            outputs = [one.text for one in self.predict(model, sources, greedy)]
+            found = text_statistics(outputs, references, metrics=("bleu", "chrf"))
+            scores |= {one.metric: one.value for one in found}
+            samples = tuple(zip(sources, references, outputs, strict=True))[:N_SAMPLES]
         return Validation(loss=loss, scores=scores, samples=samples)
 
-    def mean_loss(self, model: nn.Module, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, int]:
+    def predict(self, model: nn.Module, inputs: Sequence[str], options: TranslationOptions) -> Results[Translation]:
+        """Translate lines with one model, or with the ensemble of the options; see `LineTranslator`."""
+        decoding, limit = options.decoding or self.config.decoding, self.config.data.max_length
+        models = [model, *options.ensemble]
+        translator = LineTranslator(self.vocabulary, models, decoding, options, max_length=limit)
+        return Results(translator.translate(inputs, progress=partial(options.progress, "translating")))
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: TranslationOptions) -> Evaluation:
+        """Translate a test set: BLEU, chrF and TER, or other metrics, and the perplexity of the references."""
+        check_metrics(options.metrics)
+        check_tokenizer(options.tokenize)
+        data = options.data or self.config.data
+        pairs = read_test_set(files, source=data.source, target=data.target)
+        sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        began = time.perf_counter()
+        predictions = self.predict(model, sources, options)
+        seconds = time.perf_counter() - began
+        outputs = [one.text for one in predictions]
+        count = partial(text_statistics, outputs, references, tokenize=options.tokenize, lowercase=options.lowercase)
+        statistics = count(metrics=options.metrics)
+        sections = []
+        if options.by_length:
+            buckets = buckets_by_length(sources, count(metrics=BY_LENGTH))
+            sections = [Section(name="by_length", table=length_table(buckets), data=[one.to_json() for one in buckets])]
+        loss, n_pairs = self.reference_loss(model, sources, references)
+        n_long = len(pairs) - n_pairs
+        notes = [f"The perplexity is without {n_long:,} pairs that are longer than the model's positions."]
+        return Evaluation(
+            scores=(*(one.score for one in statistics), *([perplexity(loss)] if n_pairs else [])),
+            statistics=tuple(statistics),
+            count=len(pairs),
+            unit=self.spec.unit,
+            seconds=seconds,
+            sections=tuple(sections),
+            predictions=Results(predictions),
+            expected=tuple(references),
+            generated=Generated(sources=tuple(sources), references=(tuple(references),), outputs=tuple(outputs)),
+            output=tuple(map(one_line, outputs)),
+            notes=tuple(notes) if n_long else (),
+        )
+
+    def reference_loss(self, model: nn.Module, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, int]:
         """The mean cross entropy of the targets' tokens, their end tokens among them, in nats, and over how many pairs.
 
         Pairs that are longer than the model's positions have none.
         """
-        device = next(model.parameters()).device
-        limit = getattr(model, "max_length", None) or sys.maxsize
+        device, limit = device_of(model), max_length(model) or sys.maxsize
         encoded = zip(
             self.vocabulary.source.encode_batch(sources), self.vocabulary.target.encode_batch(targets), strict=True
         )
@@ -130,32 +180,14 @@ class TranslationTask:
             pair_batch([pairs[i][0] for i in rows], [pairs[i][1] for i in rows], self.vocabulary, device)
             for rows in batching.fixed_batches(lengths, self.config.training.batch_tokens)
         )
-        return self._mean_loss(model, batches), len(pairs)
+        return mean_loss(partial(self.loss, model, smoothing=0.0), batches), len(pairs)
 
-    def _mean_loss(self, model: nn.Module, batches: Iterable[PairBatch]) -> float:
-        total, weight = 0.0, 0.0
-        with torch.inference_mode():
-            for batch in batches:
-                loss, n_tokens = self.loss(model, batch, smoothing=0.0)
-                total, weight = total + float(loss), weight + n_tokens
-        return total / weight if weight else math.nan
 
-    def translate(
-        self,
-        models: Sequence[Any],
-        texts: Sequence[str],
-        decoding: DecodingConfig,
-        *,
-        align: bool = False,
-        prefixes: Sequence[str] = (),
-        banned: Sequence[str] = (),
-        seed: int = 1,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Translation]:
-        """Translate lines with one model or an ensemble; see `translating.Translator`."""
-        limit = self.config.data.max_length
-        translator = Translator(self.vocabulary, models, decoding, max_length=limit, banned=banned, seed=seed)
-        return translator.translate(texts, align=align, prefixes=prefixes, progress=progress)
-
-    def score(self, translations: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> list[Score]:
-        return score_translations(translations, references, tokenize=tokenize)
+def read_test_set(files: Sequence[str], *, source: str = "", target: str = "") -> list[Pair]:
+    """Read pairs to score on. Nothing is skipped: a score on less than the whole set is another score."""
+    pairs = []
+    for pair in read_pairs(files, source=source, target=target):
+        if not isinstance(pair, Pair):
+            raise DataError(f"{pair.file}:{pair.line}: {pair.reason}.", "Fix the test set: every line of it counts.")
+        pairs.append(pair)
+    return pairs

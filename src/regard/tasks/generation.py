@@ -1,0 +1,161 @@
+"""Generation: one `Generator` over the search, and one class for what is generated: translations, captions, continuations.
+
+A generator serves one call: a tokenizer, a decoder, the search settings and the rules. What is read first, and how long an
+output may be, is each task's own.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.config import DecodingConfig
+from regard.data.text.tokenizer import Tokenizer
+from regard.decoding.batches import run_in_batches
+from regard.decoding.prompt import Prompt
+from regard.decoding.protocol import Decoder
+from regard.decoding.request import Request
+from regard.decoding.result import DeadEndError, Decoded, Hypothesis
+from regard.decoding.rules import Banned, Rule
+from regard.decoding.search import decode, stream
+from regard.evaluation.alignment import Link
+from regard.evaluation.alignment import as_json as links_to_json
+from regard.tasks.banned_words import banning
+from regard.tasks.offers import max_length
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """One generated text: its score, its tokens with their log-probabilities, and which words it was read from, if asked.
+
+    finished: whether the model ended it; else the limit cut it off. The end token's log-probability is the last, then.
+    """
+
+    text: str
+    score: float
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    log_probs: tuple[float, ...]
+    finished: bool = True
+    alignment: tuple[Link, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is known, as data that `json.dumps` takes."""
+        facts = {"text": self.text, "score": self.score, "tokens": self.tokens, "log_probs": self.log_probs}
+        return facts if self.alignment is None else {**facts, "alignment": links_to_json(self.alignment)}
+
+
+class Generator:
+    """Generates text with one model (or an ensemble, as a decoder), under the rules of one call.
+
+    banned:  words or phrases that are never written
+    never:   tokens that no training text holds, and so must not be written either; by default padding and start
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        decoder: Decoder[Any],
+        decoding: DecodingConfig,
+        *,
+        device: torch.device,
+        banned: Sequence[str] = (),
+        never: Sequence[int] | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.decoder = decoder
+        self.decoding = decoding
+        self.device = device
+        own = (tokenizer.pad_id, tokenizer.start_id) if never is None else tuple(never)
+        self.rules: tuple[Rule, ...] = (Banned(own), *banning(banned, tokenizer))
+        self.seed = seed
+
+    def decode(
+        self,
+        inputs: Any,
+        limits: Tensor,
+        *,
+        prompt: Prompt | None = None,
+        rules: Sequence[Rule] = (),
+        keys: Sequence[int] | None = None,
+    ) -> list[Decoded]:
+        """Search for the outputs of N inputs, as the decoder's `start` takes them.
+
+        limits:  (N,), the most tokens of each, the end token counted
+        prompt:  what each begins with; by default the start token
+        rules:   beside those of the generator and of its settings
+        keys:    a number per input that its random draws depend on
+        """
+        request = self.request(limits, prompt=prompt, rules=rules, keys=keys)
+        return decode(self.decoder, self.decoder.start(inputs), request, self.decoding)
+
+    def stream(self, inputs: Any, limits: Tensor, *, prompt: Prompt | None = None) -> Iterator[int]:
+        """Search for one output, and yield its tokens as they are written; greedy search and sampling only."""
+        request = self.request(limits, prompt=prompt, keys=[0])
+        settings = replace(self.decoding, n_best=1)
+        for written in stream(self.decoder, self.decoder.start(inputs), request, settings):
+            yield from (one.token for one in written)
+
+    def request(
+        self,
+        limits: Tensor,
+        *,
+        prompt: Prompt | None = None,
+        rules: Sequence[Rule] = (),
+        keys: Sequence[int] | None = None,
+    ) -> Request:
+        """What the search is asked for."""
+        return Request(
+            prompt=self.tokenizer.start_id if prompt is None else prompt,
+            end_id=self.tokenizer.end_id,
+            limits=limits,
+            rules=(*self.rules, *rules),
+            seed=self.seed,
+            keys=keys,
+        )
+
+    def output(self, hypothesis: Hypothesis, *, text: str | None = None) -> Output:
+        """What is told of a hypothesis; `text` where it is not simply what its tokens decode to."""
+        return Output(
+            text=self.tokenizer.decode(hypothesis.ids) if text is None else text,
+            score=hypothesis.score,
+            ids=hypothesis.ids,
+            tokens=tuple(map(self.tokenizer.piece_text, hypothesis.ids)),
+            log_probs=hypothesis.log_probs,
+            finished=hypothesis.finished,
+        )
+
+
+def longest_output(models: Sequence[object]) -> int:
+    """The most tokens that models can write: the start or the end token needs a position too."""
+    limits = [limit for limit in map(max_length, models) if limit]
+    return min(limits, default=sys.maxsize) - 1
+
+
+def in_batches(
+    lengths: Sequence[int],
+    generate: Callable[[list[int]], list[Any]],
+    *,
+    batch_size: int,
+    name: Callable[[int], str],
+    progress: Callable[[int], None] | None = None,
+) -> list[Any]:
+    """Generate for inputs of like lengths together, and return what comes of each in their order.
+
+    generate:  from the numbers of some inputs to what is generated for each
+    name:      what to call an input for which nothing can be written, in the error that says so
+    """
+
+    def run(numbers: list[int]) -> list[Any]:
+        try:
+            return generate(numbers)
+        except DeadEndError as error:
+            number = numbers[error.sentence]
+            raise DeadEndError(sentence=number, position=error.position, name=name(number)) from None
+
+    with torch.inference_mode():
+        return run_in_batches(lengths, run, batch_size=batch_size, progress=progress)

@@ -1,0 +1,80 @@
+"""What a model may offer a task: protocols, the same for regard's own networks and a user's `nn.Module`.
+
+Every task calls the model itself and gets logits; that is all a network must do to be trained. What it offers beside that
+makes it quicker (`StatesModel`), lets it decode (`Decodable`), embed texts (`Encodable`) or align words (`alignment_tap`).
+docs/guides/own-network.md walks through them.
+"""
+
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+
+class Trainable(Protocol):
+    """What every task needs: called with a batch's inputs, it returns logits."""
+
+    def __call__(self, *inputs: Any) -> Tensor: ...
+
+
+@runtime_checkable
+class StatesModel(Protocol):
+    """A model that separates its states (B, T, D) from its output layer: the logits of a whole batch are never kept."""
+
+    output: nn.Linear
+
+    def states(self, *inputs: Any) -> Tensor: ...
+
+
+@runtime_checkable
+class Encodable(Protocol):
+    """An encoder: ids (B, T) of lengths (B,) to states (B, T, D)."""
+
+    def encode(self, ids: Tensor, lengths: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class Pooled(Encodable, Protocol):
+    """An encoder-only model, which can say one vector (B, D) of a whole sequence."""
+
+    def pooled(self, states: Tensor, lengths: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class MaskedHead(Encodable, Protocol):
+    """An encoder that predicts tokens at some positions alone: `head.transform` and then `head.output`."""
+
+    head: Any
+
+
+def can_decode(model: object) -> bool:
+    """Whether a model offers `start(inputs)` and `step(state, ids)`: a user's own network may know nothing of decoding."""
+    return hasattr(model, "start") and hasattr(model, "step")
+
+
+def has_masked_head(model: object) -> TypeGuard[MaskedHead]:
+    """Whether an encoder can be asked about some tokens alone; any other model returns the logits of all."""
+    return hasattr(model, "encode") and hasattr(getattr(model, "head", None), "transform")
+
+
+def max_length(model: object) -> int | None:
+    """The most tokens that a model reads at once, special tokens counted; None for any number."""
+    limit = getattr(model, "max_length", None)
+    return None if limit is None else int(limit)
+
+
+def context_length(model: object) -> int | None:
+    """The most tokens that a language model attends to: its context; else what its positions reach."""
+    context = getattr(model, "context", None)
+    return max_length(model) if context is None else int(context)
+
+
+def alignment_tap(model: object) -> str | None:
+    """The tap of the attention weights from which words are aligned; None where a model has no such attention."""
+    name: str | None = getattr(model, "alignment_tap", None)
+    return name
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model is."""
+    return next(model.parameters()).device

@@ -1,0 +1,73 @@
+"""Options of using a run: one frozen dataclass per task, all of them built on these."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from regard.config import DataConfig, DecodingConfig, RunConfig, changed
+from regard.config.keywords import DataSettings, DecodingSettings
+from regard.errors import UsageError, did_you_mean
+from regard.tasks.spec import find_spec
+
+Progress = Callable[[str, int], None]  # what is being done, and how many of it are
+
+
+def no_progress(what: str, done: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What every task understands.
+
+    data:      how files are read (columns, languages, policy about bad rows); None for as in training
+    split:     which rows of a test set that is divided: test by default, valid, train, or all
+    paired:    also keep what each example adds to each metric, for paired significance tests
+    progress:  called with what is being done and how many of it are
+    """
+
+    data: DataConfig | None = None
+    split: str = ""
+    paired: bool = False
+    progress: Progress = no_progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationOptions(Options):
+    """What every task that generates text understands.
+
+    decoding:  how output is searched for; None for the run's own settings
+    seed:      of sampling
+    banned:    words or phrases that are never written
+    """
+
+    decoding: DecodingConfig | None = None
+    seed: int = 1
+    banned: tuple[str, ...] = ()
+
+
+OptionsType = TypeVar("OptionsType", bound=Options)
+
+
+def make_options(kind: type[OptionsType], config: RunConfig, given: Mapping[str, Any]) -> OptionsType:
+    """Build a task's options from settings by name: its own, and those of the run's [data] and [decoding] to change.
+
+    A name that the task does not have is refused, with the near one.
+    """
+    spec = find_spec(config.task)
+    own = {field.name for field in dataclasses.fields(kind)} - {"data", "decoding"}
+    reading = {key for key in DataSettings.__annotations__ if spec.reads_setting("data", key)}
+    writing = {key for key in DecodingSettings.__annotations__ if spec.reads_setting("decoding", key)}
+    for name in given:
+        if name not in own | reading | writing:
+            raise UsageError(
+                f"'{name}' does not apply to {spec.name} runs.", did_you_mean(name, own | reading | writing)
+            )
+    options = kind(**{name: value for name, value in given.items() if name in own})
+    tables: dict[str, Any] = {}
+    for table, names in (("data", reading), ("decoding", writing - own)):
+        settings = {name: value for name, value in given.items() if name in names}
+        if settings:
+            tables[table] = changed(getattr(config, table), settings, origin=f"run.{spec.verb}")
+    return dataclasses.replace(options, **tables)
