@@ -1,7 +1,7 @@
-"""Build, train, look inside and serve Transformers of your own.
+"""Build, train and look inside Transformers of your own.
 
-    regard.load("runs/m30k").translate(["A dog runs across the grass."])
-    regard.train("translate", train=["train.en", "train.de"], run="runs/mine")
+    regard.load("runs/m30k").translate("A dog runs across the grass.").text
+    regard.train("translate", train=["train.en", "train.de"], run="runs/mine", steps=2000)
 
 The public names are imported when first used, so that `import regard` is quick.
 """
@@ -12,30 +12,49 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from regard.api.compare import compare
+    from regard.api.kinds import (
+        Captioner,
+        Classifier,
+        Denoiser,
+        ImageClassifier,
+        LanguageModel,
+        MaskedLM,
+        Regressor,
+        Tagger,
+        Translator,
+    )
     from regard.api.run import Run, load
     from regard.api.train import average, resume, train
     from regard.errors import RegardError
 
-_HOMES = {
-    "Run": "regard.api",
-    "average": "regard.api",
-    "compare": "regard.api",
-    "load": "regard.api",
-    "resume": "regard.api",
-    "train": "regard.api",
-    "RegardError": "regard.errors",
-}
-
-__all__ = ["RegardError", "Run", "average", "compare", "load", "resume", "train"]
+__all__ = [
+    "Captioner",
+    "Classifier",
+    "Denoiser",
+    "ImageClassifier",
+    "LanguageModel",
+    "MaskedLM",
+    "RegardError",
+    "Regressor",
+    "Run",
+    "Tagger",
+    "Translator",
+    "average",
+    "compare",
+    "load",
+    "resume",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'regard' has no attribute '{name}'")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    home = "regard.errors" if name == "RegardError" else "regard.api"
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *__all__])

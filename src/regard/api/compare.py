@@ -1,109 +1,134 @@
-"""Several runs on one test set."""
+"""Several runs of one task on one test set: scores, paired significance, size, throughput."""
 
-import dataclasses
-import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
 
-from regard.api.evaluate import read_test_set
-from regard.api.run import Run
-from regard.config import DataConfig, DecodingConfig
+from regard.api.kinds import UseSettings
+from regard.api.run import Files, Run, load
 from regard.errors import DataError, UsageError
 from regard.evaluation.comparison import Comparison, System, check_names, compare_systems
 from regard.evaluation.generated_comparison import GeneratingSystem, compare_generated
-from regard.evaluation.generated_text import check_tokenizer
-from regard.evaluation.perplexity import cross_entropy_statistics
-from regard.tasks.language_model.corpus_loss import text_costs
-from regard.tasks.language_model.task import LanguageModelTask
-from regard.tasks.task import Progress
-from regard.tasks.translation.task import TranslationTask
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.options import no_progress
 
-FEW = 10  # stretches of text: a coin that is thrown so seldom often falls on one side only
+FEW = 10  # examples: a coin that is thrown so seldom often falls on one side only
+
+
+class ComparisonSettings(UseSettings, total=False):
+    """What a comparison takes by name, where the task has it."""
+
+    metrics: Sequence[str]
+    tokenize: str
+    lowercase: bool
+    beam: int
+    batch_size: int
 
 
 def compare(
-    runs: Sequence[Run],
-    files: Sequence[str],
-    *,
-    source: str = "",
-    target: str = "",
-    decoding: DecodingConfig | None = None,
-    tokenize: str = "13a",
-    on_bad: str = "",
-    progress: Progress = lambda what, done: None,
+    runs: Sequence["str | Path | Run[Any]"], files: Files, **settings: Unpack[ComparisonSettings]
 ) -> Comparison:
-    """Compare runs of one task with the first of them on one test set: scores, significance, size and speed.
+    """Compare runs of one task, given by their paths or loaded, with the first of them on one test set.
 
-    Translators translate it; language models read it, and those of different vocabularies are compared by bits per byte.
-    source, target: languages or columns of the files; by default those that the first run was trained with
-    on_bad: what becomes of bad lines of text, by default as in the first run's training; of pairs every one counts
-    progress: called with what is done now, and how many of it
+    Each is tested against the first by paired bootstrap and approximate randomisation. Settings by name, as the runs'
+    `evaluate` takes them; the test set is read as the first run was trained.
     """
-    check_names([str(run.reference) for run in runs])  # all that can be wrong before the test set is read
-    first = runs[0]
-    for other in runs:
-        if other.config.task != first.config.task:
+    loaded = [run if isinstance(run, Run) else load(run) for run in runs]
+    check_names([str(run.reference) for run in loaded])  # all that can be wrong before the test set is read
+    first = loaded[0]
+    for other in loaded:
+        if other.spec is not first.spec:
             raise UsageError(
-                f"{first.reference} was trained for the task '{first.config.task}', {other.reference} for "
-                f"'{other.config.task}': no score compares them.",
+                f"{first.reference} was trained for the task '{first.spec.name}', {other.reference} for "
+                f"'{other.spec.name}': no score compares them.",
                 "Compare runs of one task.",
             )
-    data = first.config.data
-    if first.config.task == LanguageModelTask.spec.name:
-        read_as = dataclasses.replace(data, source=source or data.source, on_bad=on_bad or data.on_bad)
-        return _compare_texts(runs, files, read_as, progress=progress)
-    first.expect(TranslationTask.spec.name)
-    check_tokenizer(tokenize)
-    pairs = read_test_set(files, source=source or data.source, target=target or data.target)
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    systems = []
-    for one in runs:
-        name = str(one.reference)
-        began = time.perf_counter()
-        outputs = one.translate(sources, decoding=decoding, progress=partial(progress, f"translating with {name}"))
-        seconds = time.perf_counter() - began
-        hypotheses = [output.text for output in outputs]
-        systems.append(GeneratingSystem(name=name, hypotheses=hypotheses, parameters=one.n_parameters, seconds=seconds))
-    return compare_generated(systems, sources=sources, references=references, tokenize=tokenize)
+    evaluations = {str(run.reference): _evaluated(run, first, files, settings) for run in loaded}
+    sizes = {str(run.reference): run.n_parameters for run in loaded}
+    if all(one.generated is not None for one in evaluations.values()):
+        return _compare_generated(evaluations, sizes, settings)
+    return _compare_statistics(evaluations, sizes)
 
 
-def _compare_texts(runs: Sequence[Run], files: Sequence[str], data: DataConfig, *, progress: Progress) -> Comparison:
-    tasks = [run.language_task for run in runs]
-    alike = len({task.tokenizer.to_json() for task in tasks}) == 1
-    texts = [task.read(files, data, progress=progress) for task in tasks]
-    keeping = [task.keeps(text) for task, text in zip(tasks, texts, strict=True)]
-    if not alike and not all(keeping):
+def _evaluated(run: Run[Any], first: Run[Any], files: Files, settings: Mapping[str, Any]) -> Evaluation:
+    """Score one run, which reads the test set as the first does."""
+    told = settings.get("progress", no_progress)
+
+    def progress(what: str, done: int) -> None:
+        told(f"{what} with {run.reference}", done)
+
+    reading = {name: getattr(first.config.data, name) for name in _columns(first)}
+    return run.evaluate_with(files, run.options({**reading, **settings, "paired": True, "progress": progress}))
+
+
+def _columns(run: Run[Any]) -> list[str]:
+    return [name for name in UseSettings.__annotations__ if hasattr(run.config.data, name) and _reads(run, name)]
+
+
+def _reads(run: Run[Any], name: str) -> bool:
+    return run.spec.reads_setting("data", name)
+
+
+def _compare_generated(
+    evaluations: Mapping[str, Evaluation], sizes: Mapping[str, int], settings: Mapping[str, Any]
+) -> Comparison:
+    """Compare what was generated: by the texts, with the sentences on which the runs differ the most."""
+    first = next(iter(evaluations.values()))
+    assert first.generated is not None
+    systems = [
+        GeneratingSystem(name=name, hypotheses=one.generated.outputs, parameters=sizes[name], seconds=one.seconds)
+        for name, one in evaluations.items()
+        if one.generated is not None
+    ]
+    chosen = {name: settings[name] for name in ("tokenize", "lowercase") if name in settings}
+    return compare_generated(
+        systems,
+        sources=first.generated.sources,
+        references=first.generated.references,
+        metrics=[one.metric for one in first.statistics],
+        unit=first.unit,
+        by_length=first.unit == "sentences",
+        notes=_notes(evaluations),
+        **chosen,
+    )
+
+
+def _compare_statistics(evaluations: Mapping[str, Evaluation], sizes: Mapping[str, int]) -> Comparison:
+    """Compare by what each example adds to each metric that means the same for all: its signature says so."""
+    first = next(iter(evaluations.values()))
+    alike = [
+        one.metric
+        for one in first.statistics
+        if all((one.metric, one.signature) in _signatures(other) for other in evaluations.values())
+    ]
+    notes = _notes(evaluations)
+    if not alike:
         raise DataError(
-            f"{runs[keeping.index(False)].reference} loses some of the text, so that it has no bits per byte, and the runs "
-            "have different vocabularies: no score compares them.",
+            "No metric means the same for all of the runs: they differ in their vocabularies or labels, and for some the "
+            "text has no bits per byte.",
             "Compare runs of one vocabulary (regard train … --vocabulary RUN), or on text that none of them loses.",
         )
-    metrics = (*(("loss", "perplexity") if alike else ()), *(("bits_per_byte",) if all(keeping) else ()))
-    systems = []
-    for run, task, text in zip(runs, tasks, texts, strict=True):
-        name = str(run.reference)
-        costs = text_costs(task, run.model, text, data, progress=partial(progress, f"reading with {name}"))
-        systems.append(
-            System(
-                name=name,
-                statistics=[
-                    found
-                    for found in cross_entropy_statistics(costs.nats, costs.n_tokens, costs.n_bytes)
-                    if found.metric in metrics
-                ],
-                parameters=run.n_parameters,
-                seconds=costs.seconds,
-                counts={"tokens": int(costs.n_tokens.sum())},
-            )
+    if left := [one for one in first.statistics if one.metric not in alike]:
+        labels = ", ".join(one.score.label for one in left)
+        notes.append(f"Not compared, as the runs have different vocabularies or labels: {labels}.")
+    unit = first.paired_unit or first.unit
+    if len(first.statistics[0]) < FEW:
+        notes.append(f"Fewer than {FEW} {unit}: the tests can hardly tell a difference from chance.")
+    systems = [
+        System(
+            name=name,
+            statistics=[next(own for own in one.statistics if own.metric == metric) for metric in alike],
+            parameters=sizes[name],
+            seconds=one.seconds,
         )
-    notes = list(dict.fromkeys(note for task, text in zip(tasks, texts, strict=True) for note in task.notes(text)))
-    if not alike:
-        notes.append(
-            "The runs have different vocabularies: bits per byte compare them, a loss or perplexity a token would not."
-        )
-    if len({run.config.data.separator for run in runs}) > 1:
-        how = f"by the separator '{data.separator}'" if data.separator else "without a separator"
-        notes.append(f"Documents are told apart as {runs[0].reference} was trained: {how}.")
-    if len(costs.n_bytes) < FEW:
-        notes.append(f"Fewer than {FEW} {costs.unit}: the tests can hardly tell a difference from chance.")
-    return compare_systems(systems, unit=costs.unit, throughput=("bytes", int(costs.n_bytes.sum())), notes=notes)
+        for name, one in evaluations.items()
+    ]
+    return compare_systems(systems, unit=unit, throughput=first.throughput, notes=notes)
+
+
+def _signatures(evaluation: Evaluation) -> set[tuple[str, str]]:
+    return {(one.metric, one.signature) for one in evaluation.statistics}
+
+
+def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
+    return list(dict.fromkeys(note for one in evaluations.values() for note in one.notes))

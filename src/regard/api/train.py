@@ -1,17 +1,18 @@
 """New runs, and runs that go on. `training` is imported where something is trained: using a run needs none of it."""
 
 import dataclasses
-import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from torch import nn
 
 from regard import config as configuration
-from regard.api.run import Run, load
+from regard.api.progress import progress_bar
+from regard.api.run import Files, file_names, load
 from regard.config import ModelTable, RunConfig
+from regard.config.keywords import RunSettings, dotted
 from regard.models.presets import default_preset
 from regard.runs import averaging
 from regard.runs.checkpoints import Checkpoint
@@ -22,7 +23,6 @@ from regard.tasks.spec import find_spec
 if TYPE_CHECKING:
     from regard.training.events import Event
 
-Files = str | Path | Sequence[str | Path]
 Watch = Callable[["Event"], None]
 
 
@@ -35,21 +35,26 @@ def train(
     model: str | nn.Module = "",
     settings: Mapping[str, Any] | None = None,
     vocabulary: str | Path | None = None,
-    watch: Watch = lambda event: None,
-) -> Run | nn.Module:
-    """Train a new run to its end and return it, ready for use.
+    progress: bool | None = None,
+    watch: Watch | None = None,
+    **named: Unpack[RunSettings],
+) -> Any:
+    """Train a new run to its end and return it, ready for use, as `regard.load` does.
 
-    model: a preset's name, or a network of your own (which is returned itself, trained)
-    settings: dotted keys of a run file, such as {"training.steps": 400}; {"training.init": "runs/x"} begins with the
-        vocabulary and the weights of another run, and with its model if none is named
-    vocabulary: another run, whose vocabulary is taken
-    watch: called with every event
+    model:       a preset's name, or a network of your own
+    settings:    keys of a run file by their dotted names, such as {"model.d_model": 256}; common ones also by their plain
+                 names: steps=400, learning_rate=0.001. With init="runs/x" the run begins with the vocabulary and the
+                 weights of another, and with its model if none is named
+    vocabulary:  another run, whose vocabulary is taken
+    progress:    show how the training goes; by default on a terminal and in a notebook
+    watch:       called with every event
     """
     from regard.training import init_from
     from regard.training import run as training
 
-    tables = {"task": task, "data": {"train": _names(train), "valid": _names(valid)}}
-    given = {**({"model.preset": model} if isinstance(model, str) and model else {}), **(settings or {})}
+    tables = {"task": task, "data": {"train": file_names(train), "valid": file_names(valid)}}
+    given = {"model.preset": model} if isinstance(model, str) and model else {}
+    given |= {**dotted(named, origin="regard.train"), **(settings or {})}
     config = configuration.override(
         configuration.from_tables(tables, origin="regard.train"), given, origin="regard.train"
     )
@@ -57,9 +62,8 @@ def train(
     config = with_defaults(config) if own is None else dataclasses.replace(with_end(config), model=ModelTable())
     ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
     config, ready = init_from.with_vocabulary(config, ready)
-    _follow(training.train(config, run, model=own, vocabulary=ready), watch)
-    loaded = load(run, model=own)
-    return loaded if own is None else own
+    _follow(training.train(config, run, model=own, vocabulary=ready), watch, progress)
+    return load(run, model=own)
 
 
 def resume(
@@ -67,34 +71,35 @@ def resume(
     *,
     model: nn.Module | None = None,
     settings: Mapping[str, Any] | None = None,
-    watch: Watch = lambda event: None,
-) -> Run:
-    """Go on with a run that was stopped, to its end; `model` if it trains a network of your own.
+    progress: bool | None = None,
+    watch: Watch | None = None,
+    **named: Unpack[RunSettings],
+) -> Any:
+    """Resume a run that was stopped, to its end, and return it; `model` if it trains a network of your own.
 
-    settings: what is changed for good, such as {"training.steps": 8000} to move the end
+    What is changed for good goes by name, such as steps=8000 to move the end, or in `settings` by dotted keys.
     """
     from regard.training import run as training
 
-    _follow(training.resume(run, model=model, settings=settings), watch)
+    given = {**dotted(named, origin="regard.resume"), **(settings or {})}
+    _follow(training.resume(run, model=model, settings=given), watch, progress)
     return load(run, model=model)
 
 
-def _follow(events: Iterable["Event"], watch: Watch) -> None:
+def _follow(events: "Iterable[Event]", watch: Watch | None, progress: bool | None) -> None:
     """Show every event; a signal that stopped the run, which is saved by then, reaches the caller after all."""
     from regard.training.events import Finished
 
     stopped = 0
-    for event in events:
-        watch(event)
-        if isinstance(event, Finished):
-            stopped = event.signal
+    with progress_bar(show=progress) as bar:
+        for event in events:
+            bar(event)
+            if watch is not None:
+                watch(event)
+            if isinstance(event, Finished):
+                stopped = event.signal
     if stopped:
         signal.raise_signal(stopped)
-
-
-def _names(files: Files) -> list[str]:
-    """Return one file or several as a list of names."""
-    return [os.fspath(file) for file in ([files] if isinstance(files, str | Path) else files)]
 
 
 def with_defaults(config: RunConfig) -> RunConfig:

@@ -4,7 +4,10 @@
 file. A test holds these in step with `tables.py`.
 """
 
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from regard.errors import UsageError, did_you_mean
 
 
 class DecodingSettings(TypedDict, total=False):
@@ -83,3 +86,21 @@ class RunSettings(TrainingSettings, DataSettings, total=False):
     device: str
     precision: str
     threads: int
+
+
+_HOMES = {
+    **{key: f"training.{key}" for key in TrainingSettings.__annotations__},
+    **{key: f"data.{key}" for key in (*DataSettings.__annotations__, "valid_size", "image_size")},
+    **{key: f"runtime.{key}" for key in ("device", "precision", "threads")},
+    "vocab_size": "tokenizer.vocab_size",
+    "seed": "seed",
+}
+
+
+def dotted(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
+    """Return settings by name as a run file calls them: steps as training.steps."""
+    for name in settings:
+        if name not in _HOMES:
+            near = did_you_mean(name, _HOMES)
+            raise UsageError(f"{origin}: there is no setting '{name}'.", near)
+    return {_HOMES[name]: value for name, value in settings.items()}

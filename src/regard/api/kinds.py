@@ -1,0 +1,341 @@
+"""The kinds of runs: what a `Translator`, a `LanguageModel`, a `Classifier` … can do, and nothing else.
+
+Every method takes settings by the names they have in a run file, in place of the run's own: `translate(texts, beam=5)`.
+One input gives one result, a list gives a list of results.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Unpack, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.api.run import Files, Run
+from regard.config.keywords import DataSettings, DecodingSettings
+from regard.data.text.tokenizer import Tokenizer
+from regard.errors import UsageError
+from regard.tasks.denoising.fill_mask import Filled
+from regard.tasks.denoising.masked_lm import MaskedLMTask
+from regard.tasks.denoising.span_corruption import DenoisingTask
+from regard.tasks.embedding import Embedder
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.images.captioning import CaptioningTask
+from regard.tasks.images.image_classification import ImageClassificationTask
+from regard.tasks.labelling.classification import ClassificationTask, Classified
+from regard.tasks.labelling.regression import Measured, RegressionTask
+from regard.tasks.labelling.tagging import TaggedText, TaggingTask
+from regard.tasks.language_model.continuation import Continuation
+from regard.tasks.language_model.task import LanguageModelTask
+from regard.tasks.options import GenerationOptions, Progress
+from regard.tasks.results import Result, Results
+from regard.tasks.translation.task import TranslationTask
+from regard.tasks.translation.translator import Translation
+
+Texts = list[str] | tuple[str, ...]
+Vectors = npt.NDArray[np.floating]
+Image = str | os.PathLike[str] | npt.NDArray[Any]
+Images = list[Image] | tuple[Image, ...] | list[str]
+
+
+class UseSettings(DataSettings, total=False):
+    """What every run takes by name: how a test set is read, and who is told of progress."""
+
+    split: str
+    paired: bool
+    progress: Progress
+
+
+class GenerationSettings(UseSettings, DecodingSettings, total=False):
+    """What every run that generates takes by name."""
+
+    seed: int
+    banned: Sequence[str]
+
+
+class TextMetricSettings(GenerationSettings, total=False):
+    """How generated text is scored."""
+
+    metrics: Sequence[str]
+    tokenize: str
+    lowercase: bool
+
+
+class TranslationSettings(TextMetricSettings, total=False):
+    """What a translator takes by name."""
+
+    prefixes: Sequence[str]
+    align: bool
+    by_length: bool
+    ensemble: Sequence["Translator"]
+
+
+class LabelSettings(UseSettings, total=False):
+    """What a classifier, a regressor or a tagger takes by name; texts_b: the second text of each pair."""
+
+    texts_b: str | Sequence[str]
+
+
+class MaskSettings(UseSettings, total=False):
+    """What a masked language model takes by name; top: how many guesses for each blank."""
+
+    top: int
+
+
+class ImageSettings(UseSettings, total=False):
+    """What an image classifier takes by name."""
+
+    blocks: bool
+    skip_unreadable: bool
+
+
+class CaptionSettings(TextMetricSettings, total=False):
+    """What a captioner takes by name."""
+
+    skip_unreadable: bool
+
+
+class TextRun(Run[Any]):
+    """A run that reads text, and so can embed it."""
+
+    def embed(
+        self,
+        texts: str | Texts,
+        *,
+        tokens: bool = False,
+        pooling: str = "",
+        progress: Callable[[int], None] | None = None,
+    ) -> Any:
+        """Turn texts into vectors by the states of the model's encoder, or of a language model; see `Embedder`.
+
+        tokens:   a vector for each word, too
+        pooling:  mean (the default), class or last
+        """
+        tokenizer, longest = self._reading()
+        if tokenizer is None:
+            raise UsageError(f"{self.reference} was trained on vectors: it reads no text.", "Name a run over text.")
+        embedder = Embedder(tokenizer, self.model, max_length=longest, pooling=pooling or self._pooling)
+        found = embedder.embed([texts] if isinstance(texts, str) else list(texts), words=tokens, progress=progress)
+        return found[0] if isinstance(texts, str) else found
+
+    _pooling = "mean"
+
+    def _reading(self) -> tuple[Tokenizer | None, int]:
+        """The tokenizer of what is read, and the most tokens of it."""
+        return self.task.tokenizer, self.config.data.max_length
+
+
+class Translator(TextRun):
+    """A run of the task translate."""
+
+    task: TranslationTask
+
+    @overload
+    def translate(self, texts: str, **settings: Unpack[TranslationSettings]) -> Translation: ...
+    @overload
+    def translate(self, texts: Texts, **settings: Unpack[TranslationSettings]) -> Results[Translation]: ...
+    def translate(
+        self, texts: str | Texts, **settings: Unpack[TranslationSettings]
+    ) -> Translation | Results[Translation]:
+        """Translate lines; `ensemble`: further translators that vote on every token."""
+        found: Translation | Results[Translation] = self._predict(
+            texts, self._voting(settings), is_one=isinstance(texts, str)
+        )
+        return found
+
+    def evaluate(self, files: Files, **settings: Unpack[TranslationSettings]) -> Evaluation:
+        """Translate a test set and score it: BLEU, chrF and TER (or other `metrics`), perplexity of the references."""
+        return self.evaluate_with(files, self.options(self._voting(settings)))
+
+    def _voting(self, settings: TranslationSettings) -> dict[str, Any]:
+        """The settings with the models of an ensemble, which must share a vocabulary."""
+        ensemble = settings.get("ensemble", ())
+        for other in ensemble:
+            if other.task.vocabulary.fingerprint() != self.task.vocabulary.fingerprint():
+                raise UsageError(
+                    f"{other.reference} has another vocabulary than {self.reference}: they cannot vote on tokens.",
+                    "Train the runs of an ensemble on one vocabulary (regard train … --vocabulary RUN).",
+                )
+        return {**settings, "ensemble": tuple(other.model for other in ensemble)}
+
+    def _reading(self) -> tuple[Tokenizer | None, int]:
+        return self.task.vocabulary.source, self.config.data.max_length
+
+
+class LanguageModel(TextRun):
+    """A run of the task language."""
+
+    task: LanguageModelTask
+
+    @overload
+    def generate(self, prompts: str = "", **settings: Unpack[GenerationSettings]) -> Continuation: ...
+    @overload
+    def generate(self, prompts: Texts, **settings: Unpack[GenerationSettings]) -> Results[Continuation]: ...
+    def generate(
+        self, prompts: str | Texts = "", **settings: Unpack[GenerationSettings]
+    ) -> Continuation | Results[Continuation]:
+        """Go on from prompts; an empty one begins a document."""
+        found: Continuation | Results[Continuation] = self._predict(prompts, settings, is_one=isinstance(prompts, str))
+        return found
+
+    def stream(self, prompt: str = "", **settings: Unpack[GenerationSettings]) -> Iterator[str]:
+        """Go on from one prompt, and yield the text as it is written, whole characters only."""
+        options = self.options(settings)
+        assert isinstance(options, GenerationOptions)
+        return self.task.continuer(self.model, options).stream(prompt)
+
+    def evaluate(self, files: Files, **settings: Unpack[GenerationSettings]) -> Evaluation:
+        """Read a text: its loss, perplexity and bits per byte."""
+        return self.evaluate_with(files, self.options(settings))
+
+    def _reading(self) -> tuple[Tokenizer | None, int]:
+        return self.task.tokenizer, sys.maxsize
+
+
+class MaskedLM(TextRun):
+    """A run of the task mask."""
+
+    task: MaskedLMTask
+
+    @overload
+    def predict(self, texts: str, **settings: Unpack[MaskSettings]) -> Filled: ...
+    @overload
+    def predict(self, texts: Texts, **settings: Unpack[MaskSettings]) -> Results[Filled]: ...
+    def predict(self, texts: str | Texts, **settings: Unpack[MaskSettings]) -> Filled | Results[Filled]:
+        """Fill the blanks of texts, each [MASK] with one token: the `top` likeliest for each."""
+        found: Filled | Results[Filled] = self._predict(texts, settings, is_one=isinstance(texts, str))
+        return found
+
+    def evaluate(self, files: Files, **settings: Unpack[MaskSettings]) -> Evaluation:
+        """Hide tokens of a text: their loss and perplexity, and how many of a hundred are guessed right."""
+        return self.evaluate_with(files, self.options(settings))
+
+
+class Denoiser(TextRun):
+    """A run of the task denoise."""
+
+    task: DenoisingTask
+
+    @overload
+    def predict(self, texts: str, **settings: Unpack[GenerationSettings]) -> Filled: ...
+    @overload
+    def predict(self, texts: Texts, **settings: Unpack[GenerationSettings]) -> Results[Filled]: ...
+    def predict(self, texts: str | Texts, **settings: Unpack[GenerationSettings]) -> Filled | Results[Filled]:
+        """Fill the blanks of texts, each [MASK] with as many tokens as the model writes."""
+        found: Filled | Results[Filled] = self._predict(texts, settings, is_one=isinstance(texts, str))
+        return found
+
+    def evaluate(self, files: Files, **settings: Unpack[GenerationSettings]) -> Evaluation:
+        """Hide spans of a text: their loss and perplexity."""
+        return self.evaluate_with(files, self.options(settings))
+
+
+class LabelRun(TextRun):
+    """A run that says something of each text, pair of texts, or sequence of vectors (T, F)."""
+
+    def evaluate(self, files: Files, **settings: Unpack[LabelSettings]) -> Evaluation:
+        """Score the run on labelled examples."""
+        return self.evaluate_with(files, self.options(settings))
+
+    def _label(self, inputs: Any, settings: LabelSettings, *, is_one: bool) -> Any:
+        second = settings.get("texts_b", ())
+        texts_b = (second,) if isinstance(second, str) else tuple(second)
+        return self._predict(inputs, {**settings, "texts_b": texts_b if any(texts_b) else ()}, is_one=is_one)
+
+
+class Classifier(LabelRun):
+    """A run of the task classify."""
+
+    task: ClassificationTask
+
+    @overload
+    def predict(self, inputs: str | Vectors, **settings: Unpack[LabelSettings]) -> Classified: ...
+    @overload
+    def predict(self, inputs: Texts | list[Vectors], **settings: Unpack[LabelSettings]) -> Results[Classified]: ...
+    def predict(
+        self, inputs: str | Vectors | Texts | list[Vectors], **settings: Unpack[LabelSettings]
+    ) -> Classified | Results[Classified]:
+        """The class of each text (with `texts_b`, of each pair), or of each sequence of vectors."""
+        found: Classified | Results[Classified] = self._label(inputs, settings, is_one=_is_one(inputs))
+        return found
+
+
+class Regressor(LabelRun):
+    """A run of the task regress."""
+
+    task: RegressionTask
+
+    @overload
+    def predict(self, inputs: str | Vectors, **settings: Unpack[LabelSettings]) -> Measured: ...
+    @overload
+    def predict(self, inputs: Texts | list[Vectors], **settings: Unpack[LabelSettings]) -> Results[Measured]: ...
+    def predict(
+        self, inputs: str | Vectors | Texts | list[Vectors], **settings: Unpack[LabelSettings]
+    ) -> Measured | Results[Measured]:
+        """The number of each text (with `texts_b`, of each pair), or of each sequence of vectors."""
+        found: Measured | Results[Measured] = self._label(inputs, settings, is_one=_is_one(inputs))
+        return found
+
+
+class Tagger(LabelRun):
+    """A run of the task tag."""
+
+    task: TaggingTask
+
+    @overload
+    def predict(self, sentences: str, **settings: Unpack[LabelSettings]) -> TaggedText: ...
+    @overload
+    def predict(self, sentences: Texts | list[list[str]], **settings: Unpack[LabelSettings]) -> Results[TaggedText]: ...
+    def predict(
+        self, sentences: str | Texts | list[list[str]], **settings: Unpack[LabelSettings]
+    ) -> TaggedText | Results[TaggedText]:
+        """The tag of each word; a sentence is its words, or one text that white space divides."""
+        found: TaggedText | Results[TaggedText] = self._label(sentences, settings, is_one=isinstance(sentences, str))
+        return found
+
+
+class ImageClassifier(Run[ImageClassificationTask]):
+    """A run of the task image."""
+
+    @overload
+    def predict(self, images: Image, **settings: Unpack[ImageSettings]) -> Result: ...
+    @overload
+    def predict(self, images: Images, **settings: Unpack[ImageSettings]) -> Results[Result]: ...
+    def predict(self, images: Image | Images, **settings: Unpack[ImageSettings]) -> Result | Results[Result]:
+        """The class of each image: a file, or an array of bytes (H, W) or (H, W, C)."""
+        found: Result | Results[Result] = self._predict(images, settings, is_one=_is_one_image(images))
+        return found
+
+    def evaluate(self, files: Files, **settings: Unpack[ImageSettings]) -> Evaluation:
+        """Score the run on images with classes; `blocks`: of a ResNet, also as blocks are ablated."""
+        return self.evaluate_with(files, self.options(settings))
+
+
+class Captioner(Run[CaptioningTask]):
+    """A run of the task caption."""
+
+    @overload
+    def predict(self, images: Image, **settings: Unpack[CaptionSettings]) -> Result: ...
+    @overload
+    def predict(self, images: Images, **settings: Unpack[CaptionSettings]) -> Results[Result]: ...
+    def predict(self, images: Image | Images, **settings: Unpack[CaptionSettings]) -> Result | Results[Result]:
+        """A caption for each image: a file, or an array of bytes (H, W) or (H, W, C)."""
+        found: Result | Results[Result] = self._predict(images, settings, is_one=_is_one_image(images))
+        return found
+
+    def evaluate(self, files: Files, **settings: Unpack[CaptionSettings]) -> Evaluation:
+        """Write a caption for each image of a test set: BLEU and chrF against all of its captions, and their perplexity."""
+        return self.evaluate_with(files, self.options(settings))
+
+
+def _is_one(inputs: object) -> bool:
+    """Whether what is given is one text, or one sequence of vectors, and no list of them."""
+    return isinstance(inputs, str) or (isinstance(inputs, np.ndarray) and inputs.ndim == 2)
+
+
+def _is_one_image(images: object) -> bool:
+    """Whether what is given is one image, and no list of them."""
+    if isinstance(images, np.ndarray):
+        return images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (1, 3))
+    return isinstance(images, str | os.PathLike)
