@@ -90,7 +90,7 @@ def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> 
     for source in sources:
         choice.add(source)
     held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], choice.limit())]
-    assert loaded.task.mean_loss(loaded.model, *zip(*held_out, strict=True))[0] == pytest.approx(
+    assert loaded.task.reference_loss(loaded.model, *zip(*held_out, strict=True))[0] == pytest.approx(
         recorded[80]["loss"], rel=1e-5
     )
 
@@ -349,7 +349,7 @@ def test_evaluation_scores_the_whole_test_set(run: Run, test_set: tuple[str, str
     assert [score.name for score in found.scores] == ["bleu", "chrf", "ter", "perplexity"]
     assert list(found.scores[:3]) == score_translations(outputs, references)
     assert found.scores[3].value == pytest.approx(
-        torch.tensor(run.task.mean_loss(run.model, sources, references)[0]).exp().item(), rel=1e-5
+        torch.tensor(run.task.reference_loss(run.model, sources, references)[0]).exp().item(), rel=1e-5
     )
     assert found.seconds > 0
     lowered = run.evaluate(test_set, decoding=GREEDY, tokenize="none", lowercase=True)

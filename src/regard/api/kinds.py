@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.api.run import Files, Run
+from regard.config import DecodingConfig
 from regard.config.keywords import DataSettings, DecodingSettings
 from regard.data.text.tokenizer import Tokenizer
 from regard.errors import UsageError
@@ -48,8 +49,9 @@ class UseSettings(DataSettings, total=False):
 
 
 class GenerationSettings(UseSettings, DecodingSettings, total=False):
-    """What every run that generates takes by name."""
+    """What every run that generates takes by name; decoding: all settings of the search at once."""
 
+    decoding: DecodingConfig
     seed: int
     banned: Sequence[str]
 

@@ -56,7 +56,7 @@ def make_options(kind: type[OptionsType], config: RunConfig, given: Mapping[str,
     A name that the task does not have is refused, with the near one.
     """
     spec = find_spec(config.task)
-    own = {field.name for field in dataclasses.fields(kind)} - {"data", "decoding"}
+    own = {field.name for field in dataclasses.fields(kind)}
     reading = {key for key in DataSettings.__annotations__ if spec.reads_setting("data", key)}
     writing = {key for key in DecodingSettings.__annotations__ if spec.reads_setting("decoding", key)}
     for name in given:
@@ -65,9 +65,9 @@ def make_options(kind: type[OptionsType], config: RunConfig, given: Mapping[str,
                 f"'{name}' does not apply to {spec.name} runs.", did_you_mean(name, own | reading | writing)
             )
     options = kind(**{name: value for name, value in given.items() if name in own})
-    tables: dict[str, Any] = {}
-    for table, names in (("data", reading), ("decoding", writing - own)):
-        settings = {name: value for name, value in given.items() if name in names}
+    for table, names in (("data", reading), ("decoding", writing)):
+        settings = {name: value for name, value in given.items() if name in names - own}
         if settings:
-            tables[table] = changed(getattr(config, table), settings, origin=f"run.{spec.verb}")
-    return dataclasses.replace(options, **tables)
+            base = getattr(options, table) or getattr(config, table)
+            options = dataclasses.replace(options, **{table: changed(base, settings, origin=f"run.{spec.verb}")})
+    return options

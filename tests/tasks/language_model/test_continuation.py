@@ -72,7 +72,7 @@ GREEDY = DecodingConfig(beam=1, max_length=60)
 def test_it_goes_on_past_its_context_and_stops_at_the_end(run: regard.Run) -> None:
     [found] = run.generate(["abc"], decoding=GREEDY)
     assert found.text == "defghijklmnopqrstuvwxyz\n"
-    [continuation] = found.continuations
+    [continuation] = found.outputs
     assert continuation.finished
     assert len(continuation.log_probs) == len(continuation.ids) + 1
     assert continuation.tokens[:3] == ("d", "e", "f")
@@ -81,7 +81,7 @@ def test_it_goes_on_past_its_context_and_stops_at_the_end(run: regard.Run) -> No
 def test_it_stops_at_the_limit(run: regard.Run) -> None:
     [found] = run.generate(["abc"], decoding=DecodingConfig(beam=1, max_length=4))
     assert found.text == "defg"
-    assert not found.continuations[0].finished
+    assert not found.outputs[0].finished
 
 
 def test_an_empty_prompt_begins_a_document(run: regard.Run) -> None:
@@ -105,7 +105,7 @@ def test_many_prompts_equal_each_alone(run: regard.Run) -> None:
 def test_samples_differ_and_repeat_by_seed(run: regard.Run) -> None:
     sampling = DecodingConfig(sample=True, temperature=3.0, n_best=4, max_length=20)
     [first] = run.generate(["abc"], decoding=sampling, seed=1)
-    assert len({one.text for one in first.continuations}) > 1
+    assert len({one.text for one in first.outputs}) > 1
     assert run.generate(["abc"], decoding=sampling, seed=1) == [first]
     assert run.generate(["abc"], decoding=sampling, seed=2) != [first]
 
@@ -174,10 +174,11 @@ def test_scores_are_those_of_every_token(run: regard.Run, tmp_path: Path) -> Non
 
 def test_another_task_is_told(run: regard.Run, trained: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        regard.load(trained).generate(["a"])
-    assert caught.value.problem.endswith("was trained for the task 'translate', not for 'language'.")
-    with pytest.raises(UsageError, match="not for 'translate'"):
-        run.translate(["a"])
+        regard.LanguageModel.load(trained)
+    assert caught.value.problem.endswith(
+        "is a Translator, not a LanguageModel: it was trained for the task 'translate'."
+    )
+    assert not hasattr(run, "translate")
 
 
 def test_unknown_characters_leave_no_bits_per_byte(run: regard.Run, tmp_path: Path) -> None:

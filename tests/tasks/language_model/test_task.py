@@ -57,7 +57,7 @@ def test_what_each_token_costs_adds_up_to_the_loss(tmp_path: Path) -> None:
     assert done[-1] == n_tokens
     loss, _, bits = (score.value for score in task.scores(model, text))
     assert losses.mean() == pytest.approx(loss, rel=1e-5)
-    costs = text_costs(task, model, text, task.config.data)
+    costs = text_costs(text, task.config.data, task.tokenizer, lambda: task.losses(model, text))
     assert costs.unit == "stretches of 1,000 characters"
     assert costs.n_bytes.tolist() == [len("the dog sees a tree"), len("the cat")]
     assert costs.n_tokens.tolist() == [len("the dog sees a tree") + 1, len("the cat") + 1]

@@ -109,7 +109,7 @@ def test_links_are_found_for_a_whole_batch_at_once(run: Run, decoding: DecodingC
     source, target = run.task.vocabulary.source, run.task.vocabulary.target
     by_text = {one: id for id in range(target.vocab_size) if (one := target.piece_text(id))}
     for line, translation in zip(lines, found, strict=True):
-        for candidate in translation.candidates:
+        for candidate in translation.outputs:
             ids = [by_text[token] for token in candidate.tokens]
             if not ids:
                 continue
@@ -129,9 +129,9 @@ def test_links_stay_inside_their_sentences(run: Run) -> None:
     lines = ["a dog runs", "the  big old   house ", "", "man", "Schöne neue Wörter, unbekannt!"]
     for decoding in (BEAM, DecodingConfig(sample=True, temperature=3.0, n_best=2)):
         found = run.translate(lines, decoding=decoding, align=True)
-        assert any(one.candidates[0].alignment for one in found)
+        assert any(one.outputs[0].alignment for one in found)
         for line, translation in zip(lines, found, strict=True):
-            for candidate in translation.candidates:
+            for candidate in translation.outputs:
                 words = candidate.text.split()
                 targets = [link.target for link in candidate.alignment]
                 assert len(targets) == len(set(targets)), "a target word has one link"

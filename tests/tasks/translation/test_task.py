@@ -19,11 +19,12 @@ from regard.config import DecodingConfig
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError, DataError
+from regard.evaluation.generated_text import score_translations
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.task import Prepared
 from regard.tasks.translation.examples import PairExamples, pair_batch
 from regard.tasks.translation.task import TranslationTask
-from regard.tasks.translation.translator import Translation
+from regard.tasks.translation.translator import Translation, TranslationOptions
 
 GREEDY = DecodingConfig(beam=1)
 BEAM = DecodingConfig(beam=4)
@@ -152,10 +153,13 @@ def test_validation_is_token_weighted_and_decodes_greedily(run: Run, prepare: Ca
             total, weight = total + float(loss), weight + n
     assert found.loss == pytest.approx(total / weight, rel=1e-5)
     assert found.scores["perplexity"] == pytest.approx(math.exp(found.loss))
-    assert run.task.mean_loss(run.model, sources, references) == (pytest.approx(found.loss, rel=1e-5), len(sources))
-    outputs = texts(run.task.translate([run.model], sources, GREEDY))
+    assert run.task.reference_loss(run.model, sources, references) == (
+        pytest.approx(found.loss, rel=1e-5),
+        len(sources),
+    )
+    outputs = texts(run.translate(sources, decoding=GREEDY))
     assert found.samples == tuple(zip(sources, references, outputs, strict=True))[:3]
-    expected = {score.name: score.value for score in run.task.score(outputs, references)}
+    expected = {score.name: score.value for score in score_translations(outputs, references)}
     assert found.scores["bleu"] == pytest.approx(expected["bleu"])
     assert found.scores["chrf"] == pytest.approx(expected["chrf"])
 
@@ -178,10 +182,10 @@ def test_pairs_longer_than_the_learned_positions_have_no_loss(run: Run) -> None:
     }
     model = Transformer(TransformerConfig(**sizes, positions="learned", max_positions=9), seed=3).eval()
     line = " ".join(["the big old dog"] * 10)
-    loss, n_pairs = run.task.mean_loss(model, [line, "the dog"], ["der Hund", "der Hund"])
+    loss, n_pairs = run.task.reference_loss(model, [line, "the dog"], ["der Hund", "der Hund"])
     assert n_pairs == 1
-    assert loss == run.task.mean_loss(model, ["the dog"], ["der Hund"])[0]
-    assert math.isnan(run.task.mean_loss(model, [line], ["der Hund"])[0])
+    assert loss == run.task.reference_loss(model, ["the dog"], ["der Hund"])[0]
+    assert math.isnan(run.task.reference_loss(model, [line], ["der Hund"])[0])
 
 
 # The report
@@ -329,7 +333,9 @@ def test_a_loaded_task_is_the_saved_one(run: Run, tmp_path: Path) -> None:
     loaded = TranslationTask.load(run.config, tmp_path / "vocabulary")
     assert loaded.vocabulary.fingerprint() == run.task.vocabulary.fingerprint()
     assert loaded.model_fields() == {"source_vocab": 320, "target_vocab": 320}
-    assert texts(loaded.translate([run.model], ["a dog"], BEAM)) == texts(run.translate(["a dog"], decoding=BEAM))
+    assert texts(loaded.predict(run.model, ["a dog"], TranslationOptions(decoding=BEAM))) == texts(
+        run.translate(["a dog"], decoding=BEAM)
+    )
 
 
 def test_a_run_without_its_vocabulary_says_what_is_missing(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,10 @@ import regard
 from regard.api import Run
 from regard.config import DecodingConfig
 from regard.errors import UsageError
+from regard.evaluation.generated_text import score_translations
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.translation.task import TranslationTask
-from regard.tasks.translation.translator import Translation, Translator, _first_words
+from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions, _first_words
 
 GREEDY = DecodingConfig(beam=1)
 BEAM = DecodingConfig(beam=4)
@@ -41,27 +43,27 @@ def test_batched_is_one_by_one_in_order(run: Run, decoding: DecodingConfig) -> N
     assert texts(together) == texts(alone)
     assert [one.source for one in together] == lines
     for one, other in zip(together, alone, strict=True):
-        assert one.candidates[0].score == pytest.approx(other.candidates[0].score, abs=1e-4)
+        assert one.outputs[0].score == pytest.approx(other.outputs[0].score, abs=1e-4)
     assert len(set(texts(together))) > 10, "the model says different things about different lines"
 
 
 def test_the_model_has_learnt_something(run: Run) -> None:
     sources, targets = (Path(file).read_text().splitlines()[:30] for file in run.config.data.train)
-    bleu, *_ = run.task.score(texts(run.translate(sources, decoding=BEAM)), targets)
+    bleu, *_ = score_translations(texts(run.translate(sources, decoding=BEAM)), targets)
     assert bleu.value > 10
 
 
 def test_an_empty_line_stays_empty(run: Run) -> None:
     found = run.translate(LINES, decoding=GREEDY)
     assert [one.text == "" for one in found] == [not line.strip() for line in LINES]
-    assert found[2].candidates[0].tokens == ()
+    assert found[2].outputs[0].tokens == ()
     assert texts(run.translate(["", " "], decoding=GREEDY)) == ["", ""]
     assert run.translate([]) == []
 
 
 def test_a_candidate_says_its_tokens_and_their_probabilities(run: Run) -> None:
     (found,) = run.translate(["a dog runs"], decoding=GREEDY)
-    (candidate,) = found.candidates
+    (candidate,) = found.outputs
     assert "".join(candidate.tokens).strip() == candidate.text
     # The end token has a probability too; with the exponent 1 the score is their mean.
     assert len(candidate.log_probs) == len(candidate.tokens) + 1
@@ -71,11 +73,11 @@ def test_a_candidate_says_its_tokens_and_their_probabilities(run: Run) -> None:
 
 def test_n_best_are_distinct_and_sorted(run: Run) -> None:
     (found,) = run.translate(["a dog runs"], decoding=DecodingConfig(beam=4, n_best=3))
-    assert len(found.candidates) == 3
-    assert len({one.tokens for one in found.candidates}) == 3
-    scores = [one.score for one in found.candidates]
+    assert len(found.outputs) == 3
+    assert len({one.tokens for one in found.outputs}) == 3
+    scores = [one.score for one in found.outputs]
     assert scores == sorted(scores, reverse=True)
-    assert found.text == found.candidates[0].text
+    assert found.text == found.outputs[0].text
 
 
 def test_a_translation_begins_as_it_must(run: Run) -> None:
@@ -101,21 +103,21 @@ def test_a_beginning_of_any_length_is_written_whole(run: Run) -> None:
     for decoding in (DecodingConfig(beam=2, min_length=1000), DecodingConfig(sample=True, min_length=1000)):
         (found,) = run.translate(["man"], decoding=decoding, prefixes=[prefix])
         assert found.text.startswith(prefix)
-        assert len(found.candidates[0].tokens) == len(free.candidates[0].tokens) + n_forced
+        assert len(found.outputs[0].tokens) == len(free.outputs[0].tokens) + n_forced
     (short,) = run.translate(["man"], decoding=DecodingConfig(beam=2, max_length=3), prefixes=[prefix])
     assert short.text.startswith(prefix)
-    assert len(short.candidates[0].tokens) <= n_forced + 3
+    assert len(short.outputs[0].tokens) <= n_forced + 3
 
 
 def test_a_beginning_that_the_positions_cannot_hold(run: Run) -> None:
-    translator = short_sighted(run, DecodingConfig(beam=2))
+    decoding = DecodingConfig(beam=2)
     ids = run.task.vocabulary.target.encode("Haus Haus Haus Haus Haus Haus Haus Haus")
     fitting = run.task.vocabulary.target.decode(ids[:7])
-    (found,) = translator.translate(["man"], prefixes=[fitting])
+    (found,) = short_sighted(run, decoding, prefixes=(fitting,)).translate(["man"])
     assert found.text.startswith(fitting)
     too_long = run.task.vocabulary.target.decode(ids[:8])
     with pytest.raises(UsageError) as caught:
-        translator.translate(["man", "dog"], prefixes=["", too_long])
+        short_sighted(run, decoding, prefixes=("", too_long)).translate(["man", "dog"])
     assert str(caught.value) == (
         "With the model's positions a beginning has at most 7 tokens, but that of line 2 has 8.\nShorten it."
     )
@@ -132,22 +134,22 @@ def test_a_beginning_has_the_last_word(run: Run, beam: int) -> None:
     # What is forced has the model's own probability: that which it has where no rule stands against it.
     plain, *_ = run.translate(["a dog runs"], decoding=DecodingConfig(beam=beam), prefixes=["Haus Haus Haus"])
     n_forced = len(run.task.vocabulary.target.encode("Haus Haus Haus"))
-    assert banned.candidates[0].log_probs[:n_forced] == pytest.approx(
-        plain.candidates[0].log_probs[:n_forced], abs=1e-4
-    )
+    assert banned.outputs[0].log_probs[:n_forced] == pytest.approx(plain.outputs[0].log_probs[:n_forced], abs=1e-4)
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, BEAM, DecodingConfig(sample=True)], ids=["greedy", "beam", "sampling"])
 def test_a_line_that_can_write_nothing_is_named(run: Run, decoding: DecodingConfig) -> None:
     """Lines are decoded longest first: the number in the batch is another one."""
-    translator = Translator(
-        run.task.vocabulary, [run.model], dataclasses.replace(decoding, batch_size=2), max_length=256
-    )
+    options = TranslationOptions(prefixes=("Hund", "", "Hund", "Hund", ""))
+    settings = dataclasses.replace(decoding, batch_size=2)
+    translator = LineTranslator(run.task.vocabulary, [run.model], settings, options, max_length=256)
     lines = ["man", "", "the big old house", "a dog runs", "the cat"]
     # Nothing may be written first, but what is forced.
-    translator.rules.append(lambda log_probs, step: log_probs if step.written.shape[1] else log_probs - math.inf)
+    translator.generator.rules += (
+        lambda log_probs, step: log_probs if step.written.shape[1] else log_probs - math.inf,
+    )
     with pytest.raises(UsageError) as caught:
-        translator.translate(lines, prefixes=["Hund", "", "Hund", "Hund", ""])
+        translator.translate(lines)
     assert str(caught.value) == (
         "The line 'the cat' has no token to write at position 0: "
         "the rules ban every one, or the model's logits are not numbers.\n"
@@ -157,8 +159,8 @@ def test_a_line_that_can_write_nothing_is_named(run: Run, decoding: DecodingConf
 
 def test_only_the_first_part_of_a_long_line_has_the_beginning(run: Run) -> None:
     task = shorter(run, 13)
-    (found,) = task.translate([run.model], [LONG], BEAM, prefixes=["Haus findet"])
-    (free,) = task.translate([run.model], [LONG], BEAM)
+    (found,) = translated(task, run, [LONG], BEAM, prefixes=("Haus findet",))
+    (free,) = translated(task, run, [LONG], BEAM)
     assert found.text.startswith("Haus findet")
     assert found.text.count("Haus findet") == 1 + free.text.count("Haus findet")
 
@@ -185,7 +187,7 @@ def test_special_tokens_are_never_written(run: Run) -> None:
     decoding = DecodingConfig(sample=True, temperature=50.0, n_best=3)
     found = run.translate(["a dog runs", "the cat"], decoding=decoding)
     specials = {run.task.vocabulary.target.piece_text(id) for id in ids}
-    written = {token for one in found for candidate in one.candidates for token in candidate.tokens}
+    written = {token for one in found for candidate in one.outputs for token in candidate.tokens}
     assert len(written) > 20
     assert not written & specials
 
@@ -204,11 +206,17 @@ def test_the_length_has_a_limit(run: Run) -> None:
         run.translate(["a dog runs the cat"], decoding=DecodingConfig(beam=1, max_length=n, min_length=n))[0]
         for n in (25, 2)
     )
-    assert len(long.candidates[0].tokens) == 25
-    assert len(short.candidates[0].tokens) == 2
+    assert len(long.outputs[0].tokens) == 25
+    assert len(short.outputs[0].tokens) == 2
     (free,) = run.translate(["a dog"], decoding=DecodingConfig(beam=1, min_length=1000))
     n_source = len(run.task.vocabulary.source.encode("a dog")) + 1
-    assert len(free.candidates[0].tokens) == 2 * n_source + 10
+    assert len(free.outputs[0].tokens) == 2 * n_source + 10
+
+
+def translated(
+    task: TranslationTask, run: Run, lines: list[str], decoding: DecodingConfig, **options: Any
+) -> list[Translation]:
+    return task.predict(run.model, lines, TranslationOptions(decoding=decoding, **options))
 
 
 def shorter(run: Run, max_length: int) -> TranslationTask:
@@ -217,7 +225,7 @@ def shorter(run: Run, max_length: int) -> TranslationTask:
     return TranslationTask(run.task.vocabulary, config)
 
 
-def short_sighted(run: Run, decoding: DecodingConfig) -> Translator:
+def short_sighted(run: Run, decoding: DecodingConfig, **options: Any) -> LineTranslator:
     """A translator whose model, of random weights, has nine learned positions."""
     sizes = {
         **run.task.model_fields(),
@@ -228,21 +236,19 @@ def short_sighted(run: Run, decoding: DecodingConfig) -> Translator:
         "n_decoder_layers": 1,
     }
     model = Transformer(TransformerConfig(**sizes, positions="learned", max_positions=9), seed=3).eval()
-    return Translator(run.task.vocabulary, [model], decoding, max_length=256)
+    return LineTranslator(run.task.vocabulary, [model], decoding, TranslationOptions(**options), max_length=256)
 
 
 def test_a_long_line_is_split_translated_and_joined(run: Run) -> None:
     task = shorter(run, 13)
     decoding = DecodingConfig(beam=4, n_best=2)
-    short, long = task.translate([run.model], ["a dog", LONG], decoding)
+    short, long = translated(task, run, ["a dog", LONG], decoding)
     assert short.n_parts == 1
     assert long.n_parts == 3
-    alone = task.translate([run.model], PARTS, decoding)
+    alone = translated(task, run, PARTS, decoding)
     assert long.text == " ".join(one.text for one in alone)
-    assert long.candidates[1].text == " ".join(one.candidates[1].text for one in alone)
-    assert long.candidates[0].score == pytest.approx(
-        sum(one.candidates[0].score for one in alone) / len(alone), abs=1e-4
-    )
+    assert long.outputs[1].text == " ".join(one.outputs[1].text for one in alone)
+    assert long.outputs[0].score == pytest.approx(sum(one.outputs[0].score for one in alone) / len(alone), abs=1e-4)
     assert long.source == LONG
 
 
@@ -252,8 +258,8 @@ def test_learned_positions_limit_what_is_read_and_written(run: Run) -> None:
     (found,) = translator.translate([line])
     assert found.n_parts >= 5
     assert all(len(run.task.vocabulary.source.encode(part)) <= 8 for part in translator._fitting(line))
-    assert len(found.candidates[0].tokens) == 8 * found.n_parts
-    assert translator.translate([line], align=True)[0].candidates[0].alignment
+    assert len(found.outputs[0].tokens) == 8 * found.n_parts
+    assert short_sighted(run, DecodingConfig(beam=2), align=True).translate([line])[0].outputs[0].alignment
 
 
 def test_an_ensemble_of_a_run_with_itself_is_the_run(run: Run) -> None:
@@ -262,14 +268,14 @@ def test_an_ensemble_of_a_run_with_itself_is_the_run(run: Run) -> None:
     together = run.translate(lines, decoding=BEAM, ensemble=[run, run])
     assert texts(together) == texts(alone)
     for one, other in zip(alone, together, strict=True):
-        assert one.candidates[0].score == pytest.approx(other.candidates[0].score, abs=1e-5)
+        assert one.outputs[0].score == pytest.approx(other.outputs[0].score, abs=1e-5)
 
 
 def test_an_ensemble_is_heard_in_all_its_members(run: Run, trained: Path) -> None:
     other = regard.load(f"{trained}@40", threads=1)
     (together,) = run.translate(["a dog runs"], decoding=GREEDY, ensemble=[other])
     members = [one.translate(["a dog runs"], decoding=GREEDY, prefixes=[together.text])[0] for one in (run, other)]
-    first = [math.exp(one.candidates[0].log_probs[0]) for one in (*members, together)]
+    first = [math.exp(one.outputs[0].log_probs[0]) for one in (*members, together)]
     assert first[2] == pytest.approx((first[0] + first[1]) / 2, rel=1e-3)
     assert first[0] != pytest.approx(first[1], rel=1e-2)
 
@@ -278,14 +284,14 @@ def test_an_ensemble_is_heard_in_all_its_members(run: Run, trained: Path) -> Non
 
 
 def test_a_long_line_is_aligned_as_one(run: Run) -> None:
-    (found,) = shorter(run, 13).translate([run.model], [LONG], BEAM, align=True)
+    (found,) = translated(shorter(run, 13), run, [LONG], BEAM, align=True)
     expected, n_read, n_written = [], 0, 0
     for part, one in zip(PARTS, run.translate(PARTS, decoding=BEAM, align=True), strict=True):
-        assert one.candidates[0].alignment
-        expected += [(link.source + n_read, link.target + n_written) for link in one.candidates[0].alignment]
+        assert one.outputs[0].alignment
+        expected += [(link.source + n_read, link.target + n_written) for link in one.outputs[0].alignment]
         n_read, n_written = n_read + len(part.split()), n_written + len(one.text.split())
     assert found.n_parts == 3
-    assert [(link.source, link.target) for link in found.candidates[0].alignment] == expected
+    assert [(link.source, link.target) for link in found.outputs[0].alignment] == expected
     assert n_written == len(found.text.split())
 
 
@@ -295,4 +301,4 @@ def test_a_part_may_begin_inside_a_word() -> None:
 
 def test_without_align_there_are_no_links(run: Run) -> None:
     (found,) = run.translate(["a dog runs"], decoding=BEAM)
-    assert found.candidates[0].alignment == ()
+    assert found.outputs[0].alignment is None
