@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from regard.api.kinds import UseSettings
+from regard.api.kinds import TextMetricSettings, UseSettings
 from regard.api.run import Files, Run, load
 from regard.errors import DataError, UsageError
 from regard.evaluation.comparison import Comparison, System, check_names, compare_systems
@@ -15,18 +15,8 @@ from regard.tasks.options import no_progress
 FEW = 10  # examples: a coin that is thrown so seldom often falls on one side only
 
 
-class ComparisonSettings(UseSettings, total=False):
-    """What a comparison takes by name, where the task has it."""
-
-    metrics: Sequence[str]
-    tokenize: str
-    lowercase: bool
-    beam: int
-    batch_size: int
-
-
 def compare(
-    runs: Sequence["str | Path | Run[Any]"], files: Files, **settings: Unpack[ComparisonSettings]
+    runs: Sequence["str | Path | Run[Any]"], files: Files, **settings: Unpack[TextMetricSettings]
 ) -> Comparison:
     """Compare runs of one task, given by their paths or loaded, with the first of them on one test set.
 

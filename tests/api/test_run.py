@@ -1,6 +1,6 @@
-"""What Python users call."""
+"""Runs from Python: loaded, trained, resumed, scored, compared, averaged."""
 
-import dataclasses
+import inspect
 import re
 import shutil
 import signal
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.api import Run, read_test_set, with_defaults
+from regard.api import Run, Translator, with_defaults
 from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
 from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
@@ -22,6 +22,7 @@ from regard.runs import checkpoints
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
 from regard.runs.metrics import read as read_metrics
+from regard.tasks.translation.task import read_test_set
 from regard.training.events import Finished, Report, Updated
 
 GREEDY = DecodingConfig(beam=1)
@@ -179,7 +180,8 @@ def test_a_network_of_ones_own_is_trained(corpus: tuple[str, str], tiny: dict[st
     settings = {**tiny, "training.steps": 30, "training.validate_every": 15, "training.learning_rate": 0.05}
     path = tmp_path / "run"
     trained = regard.train("translate", train=corpus, run=path, model=model, settings=settings, watch=events.append)
-    assert trained is model
+    assert isinstance(trained, Translator)
+    assert trained.model is model
     assert not model.training
     losses = [event.update.loss for event in events if isinstance(event, Updated)]
     assert losses[-1] < 0.7 * losses[0]
@@ -297,7 +299,7 @@ def test_a_network_of_ones_own_begins_with_another_of_its_kind(
     regard.train("translate", train=corpus, run=tmp_path / "a", model=MyModel(), settings=settings)
     settings |= {"training.init": str(tmp_path / "a"), "training.learning_rate": 0.0}
     second = regard.train("translate", train=corpus, run=tmp_path / "b", model=MyModel(), settings=settings)
-    assert same(second, regard.load(tmp_path / "a", model=MyModel(), threads=1).model)
+    assert same(second.model, regard.load(tmp_path / "a", model=MyModel(), threads=1).model)
 
 
 # translate
@@ -318,23 +320,42 @@ def test_runs_of_different_vocabularies_cannot_vote(
 
 
 def test_a_run_of_another_task_does_not_translate(run: Run) -> None:
-    config = dataclasses.replace(run.config, task="classify")
-    other = Run(run.reference, config, object(), run.model, run.checkpoint)
     with pytest.raises(UsageError) as caught:
-        other.translate(["a dog"])
-    assert caught.value.problem == f"{run.reference} was trained for the task 'classify', not for 'translate'."
-    assert caught.value.remedy == "Name a run of the task translate."
-    with pytest.raises(UsageError, match="not for 'translate'"):
-        other.expect("translate")
-    other.expect("classify")
+        regard.Classifier.load(run.reference)
+    problem = f"{run.reference} is a Translator, not a Classifier: it was trained for the task 'translate'."
+    assert caught.value.problem == problem
+    assert caught.value.remedy == f"Use it with: regard translate {run.reference}"
+    assert isinstance(Translator.load(run.reference), Translator)
+    assert not hasattr(run, "predict")
+    assert not hasattr(run, "generate")
 
 
 def test_the_runs_own_decoding_is_the_default(run: Run) -> None:
     line = ["a dog runs"]
     assert run.translate(line) == run.translate(line, decoding=run.config.decoding)
-    told: list[int] = []
-    run.translate(line * 5, decoding=dataclasses.replace(GREEDY, batch_size=2), progress=told.append)
-    assert told == [2, 4, 5]
+    told: list[tuple[str, int]] = []
+    run.translate(line * 5, decoding=GREEDY, batch_size=2, progress=lambda what, done: told.append((what, done)))
+    assert told == [("translating", 2), ("translating", 4), ("translating", 5)]
+
+
+def test_one_text_gives_one_result_and_settings_go_by_their_names(run: Run) -> None:
+    one = run.translate("a dog runs", beam=1)
+    assert one == run.translate(["a dog runs"], decoding=GREEDY)[0]
+    assert one.to_json()["translations"][0]["text"] == one.text
+    several = run.translate("a dog runs", beam=4, n_best=2)
+    assert [line.split("\t")[1] for line in several.lines()] == [output.text for output in several.outputs]
+    with pytest.raises(UsageError) as caught:
+        run.translate("a dog", beem=2)
+    assert str(caught.value) == "'beem' does not apply to translate runs.\nDid you mean beam?"
+
+
+def test_a_run_shows_itself(run: Run) -> None:
+    assert (
+        repr(run) == f"Translator({run.reference}: transformer-tiny, {run.n_parameters:,} parameters, average-00000120)"
+    )
+    assert "<td>translate</td>" in run._repr_html_()
+    assert inspect.getmembers(run)
+    assert "translate" in dir(run)
 
 
 # evaluate, compare, average
@@ -344,8 +365,12 @@ def test_evaluation_scores_the_whole_test_set(run: Run, test_set: tuple[str, str
     found = run.evaluate(test_set, decoding=GREEDY)
     sources, references = (Path(file).read_text().splitlines() for file in test_set)
     outputs = [one.text for one in run.translate(sources, decoding=GREEDY)]
-    assert found.translations == tuple(outputs)
-    assert found.references == tuple(references)
+    assert found.generated is not None
+    assert found.generated.outputs == found.output == tuple(outputs)
+    assert found.expected == tuple(references)
+    assert found["bleu"] == found.scores[0].value
+    assert found.records()[0]["metric"] == "bleu"
+    assert repr(found).startswith("Evaluation(BLEU ")
     assert [score.name for score in found.scores] == ["bleu", "chrf", "ter", "perplexity"]
     assert list(found.scores[:3]) == score_translations(outputs, references)
     assert found.scores[3].value == pytest.approx(
@@ -355,6 +380,8 @@ def test_evaluation_scores_the_whole_test_set(run: Run, test_set: tuple[str, str
     lowered = run.evaluate(test_set, decoding=GREEDY, tokenize="none", lowercase=True)
     assert "tok:none" in lowered.scores[0].signature
     assert "case:lc" in lowered.scores[0].signature
+    others = run.evaluate(test_set, beam=1, metrics=["exact_match", "wer", "cer"])
+    assert [score.name for score in others.scores[:3]] == ["exact_match", "wer", "cer"]
 
 
 def test_a_test_set_is_scored_whole_or_not_at_all(run: Run, tmp_path: Path) -> None:
@@ -389,17 +416,13 @@ def test_comparison_of_checkpoints(run: Run, trained: Path, test_set: tuple[str,
     assert told == [(f"translating with {trained}", 12), (f"translating with {trained}@40", 12)]
 
 
-def test_wrong_runs_are_told_before_anything_is_compared(run: Run) -> None:
+def test_wrong_runs_are_told_before_anything_is_compared(run: Run, classify_run: Path) -> None:
     with pytest.raises(UsageError, match="Two systems are named"):
         regard.compare([run, run], ["none.en", "none.de"])
     with pytest.raises(UsageError, match="There are no systems to compare"):
         regard.compare([], ["none.en", "none.de"])
-    config = dataclasses.replace(run.config, task="classify")
-    other = Run(dataclasses.replace(run.reference, selector="last"), config, object(), run.model, run.checkpoint)
-    with pytest.raises(UsageError, match=r"'translate', .*@last for 'classify': no score compares them"):
-        regard.compare([run, other], ["none.en", "none.de"])
-    with pytest.raises(UsageError, match="was trained for the task 'classify', not for 'translate'"):
-        regard.compare([other], ["none.en", "none.de"])
+    with pytest.raises(UsageError, match=r"'translate', .* for 'classify': no score compares them"):
+        regard.compare([run, classify_run], ["none.en", "none.de"])
 
 
 def test_an_average_is_made_and_meant(copied: Path) -> None:
