@@ -235,7 +235,7 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
     ("model", "options", "problem", "remedy"),
     [
         ("gtp2", {}, "There is no model 'gtp2'.", "Did you mean gpt2?"),
-        ("gpt2", {"task": "translate"}, "gpt2 does not support the task 'translate'.", "There is: language."),
+        ("gpt2", {"task": "translate"}, "gpt2 does not support the task 'translate'.", "Available: language."),
         ("bert-tiny", {"task": "tga"}, "bert-tiny does not support the task 'tga'.", "Did you mean tag?"),
         ("gpt2", {"vocab_size": 0}, "The vocabulary size must be at least 1, not 0.", "Give a larger number."),
         ("gpt2", {"tokens": 0}, "The number of tokens per step must be at least 1, not 0.", "Give a larger number."),

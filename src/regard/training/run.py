@@ -132,12 +132,12 @@ def resume(
             warm_start.reload(model, run)
         session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
         if names.find(run):
-            checkpoint, notes = selection.newest_good(run)
+            checkpoint, notes = selection.newest_intact(run)
             for note in notes:
                 yield Noted(text=note)
             session.restore(checkpoint)
         else:
-            metrics.cut(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
+            metrics.truncate(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
         yield from session.train()

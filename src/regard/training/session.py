@@ -17,7 +17,7 @@ from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
 from regard.runs.folder import RunFolder
 from regard.runs.metrics import Metrics
-from regard.runs.ranking import worth
+from regard.runs.ranking import rank_key
 from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, Validation
 from regard.training import fine_tuning
@@ -85,7 +85,7 @@ class Session:
             self.trainer.ema.restore(checkpoints.load_weights(checkpoint, which="ema"))
         self.state = dataclasses.replace(state, order=self.state.order)
         selection.drop_after(self.run, step=checkpoint.step)
-        metrics.cut(self.run, step=checkpoint.step, validated=state.validation is not None)
+        metrics.truncate(self.run, step=checkpoint.step, validated=state.validation is not None)
 
     def report(self) -> Report:
         """Say what is known before the next step, the time of a step measured."""
@@ -204,7 +204,7 @@ class Session:
 
     def _is_best(self, record: Mapping[str, Any]) -> bool:
         best_by = self.state.best_by
-        return worth(record, best_by) > worth(self.state.best, best_by)
+        return rank_key(record, best_by) > rank_key(self.state.best, best_by)
 
     def _score(self) -> Validation:
         model = self.trainer.model
