@@ -1,4 +1,4 @@
-"""The machine: device, precision, threads, allocator, seeds. The one place that knows it.
+"""The machine: device, mixed precision, threads, allocator, seeds. The one place that knows it.
 
 Nothing here runs at import: the command (or whoever trains from Python) calls `prepare` once, before the first tensor.
 """

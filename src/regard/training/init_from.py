@@ -135,5 +135,7 @@ def lent_tokenizers(vocabulary: Path | None, *, task: str) -> Iterator[Path | No
         )
     with tempfile.TemporaryDirectory(prefix="regard-") as folder:
         for file in files:
-            Tokenizer.load(file).save(Path(folder) / file.name)  # read, so that a damaged one is told by its own place
+            Tokenizer.load(file).save(
+                Path(folder) / file.name
+            )  # read, so that an error names the file in its own place
         yield Path(folder)
