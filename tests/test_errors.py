@@ -69,4 +69,4 @@ def test_a_near_name_is_offered() -> None:
 
 
 def test_without_a_near_name_all_are_listed_in_order() -> None:
-    assert did_you_mean("zebra", {"pre": 1, "post": 2, "none": 3}) == "There is: none, post, pre."
+    assert did_you_mean("zebra", {"pre": 1, "post": 2, "none": 3}) == "Available: none, post, pre."

@@ -87,31 +87,35 @@ def test_auto_takes_the_fastest_device_there_is(
 
 
 def test_no_such_device() -> None:
-    assert complaint(device="gpu") == "There is no device 'gpu'.\nDid you mean cpu?"
+    assert (
+        complaint(device="gpu")
+        == "runtime.device must be auto, cpu, cuda, cuda:N or mps, not 'gpu'.\nDid you mean cpu?"
+    )
 
 
 def test_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    expected = "This machine has no CUDA device that torch can use.\nUse --set runtime.device=cpu"
+    expected = "No CUDA device is available to torch.\nUse --set runtime.device=cpu"
     assert complaint(device="cuda") == complaint(device="cuda:1") == expected
 
 
 def test_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert complaint(device="mps") == (
-        "This machine has no Metal device that torch can use.\nUse --set runtime.device=cpu"
-    )
+    assert complaint(device="mps") == ("No Metal (MPS) device is available to torch.\nUse --set runtime.device=cpu")
 
 
 def test_no_such_precision() -> None:
-    assert complaint(device="cpu", precision="bf61") == "There is no precision 'bf61'.\nDid you mean bf16?"
+    assert (
+        complaint(device="cpu", precision="bf61")
+        == "runtime.precision must be auto, fp32 or bf16, not 'bf61'.\nDid you mean bf16?"
+    )
 
 
 def test_bf16_on_a_cpu_that_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     # os.abort stands for the illegal instruction: it really kills the child.
     monkeypatch.setattr(runtime, "_TRIAL", "import os; os.abort()")
     assert complaint(device="cpu", precision="bf16") == (
-        "This processor cannot multiply bf16 matrices: a trial in a child process died.\n"
+        "This CPU does not support bf16 matrix products: a trial in a child process crashed.\n"
         "Use --set runtime.precision=fp32"
     )
 

@@ -1,4 +1,4 @@
-"""Every error that a person can meet, as one tree.
+"""The exception tree: every error that a person can meet.
 
     RegardError                 exit code 1
     ├── UsageError              exit code 2: a wrong argument or name
@@ -55,7 +55,7 @@ class LockedError(RunError):
 
 
 class TrainingError(RegardError):
-    """Training cannot go on: the loss is no number, the disk is full."""
+    """Training cannot go on: the loss is NaN or infinite, the disk is full."""
 
 
 class MissingExtraError(RegardError):
@@ -74,4 +74,4 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {near[0]}?"
-    return f"There is: {', '.join(names)}."
+    return f"Available: {', '.join(names)}."

@@ -1,4 +1,4 @@
-"""The machine: device, precision, threads, allocator, seeds. The one place that knows it.
+"""The machine: device, mixed precision, threads, allocator, seeds. The one place that knows it.
 
 Nothing here runs at import: the command (or whoever trains from Python) calls `prepare` once, before the first tensor.
 """
@@ -107,22 +107,27 @@ def _choose_device(name: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda", "mps") or (number and not number.isdigit()):
-        raise UsageError(f"There is no device '{name}'.", did_you_mean(name, ["auto", "cpu", "cuda", "mps"]))
+        raise UsageError(
+            f"runtime.device must be auto, cpu, cuda, cuda:N or mps, not '{name}'.",
+            did_you_mean(name, ["auto", "cpu", "cuda", "mps"]),
+        )
     if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError("This machine has no CUDA device that torch can use.", "Use --set runtime.device=cpu")
+        raise UsageError("No CUDA device is available to torch.", "Use --set runtime.device=cpu")
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("This machine has no Metal device that torch can use.", "Use --set runtime.device=cpu")
+        raise UsageError("No Metal (MPS) device is available to torch.", "Use --set runtime.device=cpu")
     return torch.device(name)
 
 
 def _choose_precision(name: str, device: torch.device) -> str:
     if name not in ("auto", "fp32", "bf16"):
-        raise UsageError(f"There is no precision '{name}'.", did_you_mean(name, ["auto", "fp32", "bf16"]))
+        raise UsageError(
+            f"runtime.precision must be auto, fp32 or bf16, not '{name}'.", did_you_mean(name, ["auto", "fp32", "bf16"])
+        )
     if name == "auto":
         return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
     if name == "bf16" and device.type == "cpu" and not _survives_bf16():
         raise UsageError(
-            "This processor cannot multiply bf16 matrices: a trial in a child process died.",
+            "This CPU does not support bf16 matrix products: a trial in a child process crashed.",
             "Use --set runtime.precision=fp32",
         )
     return name

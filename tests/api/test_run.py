@@ -96,11 +96,11 @@ def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> 
     )
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_said(copied: Path) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_said(copied: Path) -> None:
     (copied / "checkpoints" / "average-00000120" / "model.safetensors").write_bytes(b"?")
     loaded = regard.load(copied, threads=1)
     (note,) = loaded.notes
-    assert note.startswith("average-00000120 is passed over. The checkpoint is damaged: ")
+    assert note.startswith("average-00000120 is skipped. The checkpoint is damaged: ")
     assert loaded.checkpoint.path.name.startswith("step-")
 
 

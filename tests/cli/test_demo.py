@@ -79,12 +79,12 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_written(comman
     Path("mine/letter.txt").touch()
     foreign = command("demo", "--run", "mine")
     assert foreign.code == 1
-    assert foreign.error[0] == "error: mine holds other things already: letter.txt."
+    assert foreign.error[0] == "error: mine contains other files: letter.txt."
     assert [path.name for path in Path("mine").iterdir()] == ["letter.txt"]
     config = own_run / "config.toml"
     config.write_text(config.read_text().replace("steps = 120\n", "steps = 200\n"))
     other = command("demo", "--run", own_run)  # a run that is not finished, but no demo
-    assert (other.code, other.error[0]) == (1, f"error: {own_run} is a run already.")
+    assert (other.code, other.error[0]) == (1, f"error: {own_run} is already a run.")
     assert not (own_run / "corpus").exists()
 
 

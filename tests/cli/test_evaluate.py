@@ -46,7 +46,7 @@ def test_languages_of_a_file_that_holds_several(command: Any, trained: Path) -> 
     outcome = command("evaluate", trained, "--data", "test.tsv", "--from", "en", "--to", "de", "--json")
     assert json.loads(outcome.out)["sentences"] == 1
     wrong = command("evaluate", trained, "--data", "test.tsv", "--from", "en", "--to", "dd")
-    assert (wrong.code, wrong.error) == (1, ["error: test.tsv has no column 'dd'.", "There is: de, en, fr."])
+    assert (wrong.code, wrong.error) == (1, ["error: test.tsv has no column 'dd'.", "Available: de, en, fr."])
 
 
 def test_mistakes_are_told_before_translating(command: Any, trained: Path, corpus: tuple[str, str]) -> None:

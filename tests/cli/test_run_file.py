@@ -135,7 +135,7 @@ def test_a_run_to_begin_with_replaces_the_vocabulary_of_the_file(file: str, trai
     with pytest.raises(UsageError) as raised:
         settings(str(own), NO_DATA, NO_MODEL, None, (f"training.init={trained}",))
     assert raised.value.problem == (
-        f"training.init takes the vocabulary of {trained}, and tokenizer.vocab_size = 500 asks for another."
+        f"--init uses the vocabulary of {trained}, which conflicts with tokenizer.vocab_size = 500."
     )
 
 

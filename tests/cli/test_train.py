@@ -418,7 +418,7 @@ def test_files_that_cannot_be_used(command: Any, corpus: tuple[str, str], tmp_pa
     Path("pairs.tsv").write_text("en\tde\nA dog.\tEin Hund.\n")
     language = command("train", "translate", "--train", "pairs.tsv", "--from", "en", "--to", "dd")
     assert language.code == 1
-    assert language.error == [f"error: {tmp_path}/pairs.tsv has no column 'dd'.", "There is: de, en."]
+    assert language.error == [f"error: {tmp_path}/pairs.tsv has no column 'dd'.", "Available: de, en."]
     assert not Path("runs").exists()
 
 
@@ -426,6 +426,6 @@ def test_a_folder_in_use_is_refused(command: Any, corpus: tuple[str, str], own_r
     outcome = command("train", "translate", "--train", *corpus, "--run", own_run)
     assert outcome.code == 1
     assert outcome.error == [
-        f"error: {own_run} is a run already.",
-        f"Go on with it: regard resume {own_run}. Or name another folder with --run.",
+        f"error: {own_run} is already a run.",
+        f"Resume it: regard resume {own_run}. Or name another folder with --run.",
     ]

@@ -99,10 +99,10 @@ def test_advice_can_be_left_to_the_caller(capsys: pytest.CaptureFixture[str]) ->
 
 def test_updates_without_a_number_and_notes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     skipped = dataclasses.replace(UPDATE, loss=float("nan"), skipped=True)
-    show(REPORT, Updated(update=skipped, total_steps=400), Noted(text="step-00000100 is passed over."), FINISHED)
+    show(REPORT, Updated(update=skipped, total_steps=400), Noted(text="step-00000100 is skipped."), FINISHED)
     lines = capsys.readouterr().err.splitlines()
     assert "note: step 101: the loss is no number; the update is skipped" in lines
-    assert "note: step-00000100 is passed over." in lines
+    assert "note: step-00000100 is skipped." in lines
 
 
 @pytest.mark.parametrize("best", [True, False])

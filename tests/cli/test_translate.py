@@ -156,12 +156,12 @@ def test_at_a_keyboard_each_line_is_answered_at_once(
     assert outcome.err == "Write a sentence a line; Ctrl-D ends.\n"
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_told(command: Any, own_run: Path) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_told(command: Any, own_run: Path) -> None:
     for name in ("average-00000120", "step-00000120"):
         (own_run / "checkpoints" / name / "model.safetensors").write_bytes(b"x")
     outcome = command("translate", own_run, "a dog")
     assert (outcome.code, len(outcome.lines)) == (0, 1)
-    assert outcome.err.startswith("note: average-00000120 is passed over. The checkpoint is damaged: ")
+    assert outcome.err.startswith("note: average-00000120 is skipped. The checkpoint is damaged: ")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_damaged_checkpoint_asked_for_by_its_step(command: Any, own_run: Path)
     outcome = command("translate", f"{own_run}@40", "a dog")
     assert outcome.code == 1
     assert outcome.error[0].startswith("error: The checkpoint is damaged: ")
-    assert outcome.error[1] == f"Use another: {own_run}@last is the newest whole one."
+    assert outcome.error[1] == f"Use another: {own_run}@last is the newest intact one."
 
 
 def test_more_hypotheses_than_the_beam_has(command: Any, trained: Path) -> None:

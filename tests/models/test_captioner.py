@@ -522,7 +522,7 @@ def test_one_matrix_for_target_and_output() -> None:
         ({"stem": "larg"}, "model.stem cannot be 'larg'.\nDid you mean large?"),
         ({"cell": "lstn"}, "model.cell cannot be 'lstn'.\nDid you mean lstm?"),
         ({"attention": "aditive"}, "model.attention cannot be 'aditive'.\nDid you mean additive?"),
-        ({"tied": "all"}, "model.tied cannot be 'all'.\nThere is: none, target."),
+        ({"tied": "all"}, "model.tied cannot be 'all'.\nAvailable: none, target."),
         (
             {"image_size": 28, "patch_size": 8},
             "Images of 28 × 28 pixels cannot be cut into patches of 8 × 8.\n"

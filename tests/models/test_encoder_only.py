@@ -197,7 +197,7 @@ every_config = pytest.mark.parametrize("config", [BertConfig, RecurrentEncoderCo
     ("fields", "problem", "remedy"),
     [
         ({"head": "word"}, "model.head cannot be 'word'.", "Did you mean words?"),
-        ({"pooling": "average"}, "model.pooling cannot be 'average'.", "There is: class, last, mean."),
+        ({"pooling": "average"}, "model.pooling cannot be 'average'.", "Available: class, last, mean."),
         ({"pooling": "mena"}, "model.pooling cannot be 'mena'.", "Did you mean mean?"),
         ({"head": "sequence"}, "model.n_outputs is at least 1, not 0.", "Correct model.n_outputs."),
         ({"head": "tokens"}, "model.n_outputs is at least 1, not 0.", "Correct model.n_outputs."),

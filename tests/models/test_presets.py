@@ -101,7 +101,7 @@ def test_what_reads_vectors_passes_the_check_before_the_data_is_known() -> None:
     check_model(ModelTable(preset="birnn", fields=fields), task="classify", origin="run.toml")
     with pytest.raises(ConfigError) as caught:
         check_model(ModelTable(preset="birnn", fields={"pooling": "first"}), task="classify", origin="run.toml")
-    assert str(caught.value) == "model.pooling cannot be 'first'.\nThere is: class, last, mean."
+    assert str(caught.value) == "model.pooling cannot be 'first'.\nAvailable: class, last, mean."
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_parameters_are_named_by_their_role() -> None:
         ({"cell": "elman-sigmod"}, "model.cell cannot be 'elman-sigmod'.\nDid you mean elman-sigmoid?"),
         ({"query_function": "linaer"}, "model.query_function cannot be 'linaer'.\nDid you mean linear?"),
         ({"key_function": "sigmod"}, "model.key_function cannot be 'sigmod'.\nDid you mean sigmoid?"),
-        ({"value_function": "id"}, "model.value_function cannot be 'id'.\nThere is: identity, linear, sigmoid."),
+        ({"value_function": "id"}, "model.value_function cannot be 'id'.\nAvailable: identity, linear, sigmoid."),
         ({"n_layers": 0}, "model.n_layers is at least 1, not 0.\nCorrect model.n_layers."),
         ({"d_state": -1}, "model.d_state is at least 1, not -1.\nCorrect model.d_state."),
         ({"dropout": 1.0}, "A dropout rate lies from 0 to below 1, not at 1.0.\nCorrect the model's dropout."),

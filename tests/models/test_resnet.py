@@ -373,7 +373,7 @@ def test_every_stage_has_blocks() -> None:
 
 @pytest.mark.parametrize("name", ["block", "stem", "skip", "join", "norm", "activation"])
 def test_choices_are_checked(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"model.{name} cannot be 'xyz'.\nThere is: "):
+    with pytest.raises(ConfigError, match=f"model.{name} cannot be 'xyz'.\nAvailable: "):
         make_model(**{name: "xyz"})
 
 

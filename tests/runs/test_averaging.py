@@ -68,13 +68,13 @@ def test_the_statistics_of_a_batch_norm_are_averaged_and_its_count_is_the_last(r
 def test_fewer_than_asked(run: RunFolder, save: Save) -> None:
     with pytest.raises(RunError) as caught:
         average(run, last=5)
-    assert caught.value.problem == f"{run.path} has 0 checkpoints, and the average of the last 5 was asked for."
+    assert caught.value.problem == f"{run.path} has 0 checkpoints, fewer than the last 5 to average."
     assert caught.value.remedy == f"Train it first: regard resume {run.path}"
     save(100)
     save(200)
     with pytest.raises(RunError) as caught:
         average(run, last=5)
-    assert caught.value.problem == f"{run.path} has 2 checkpoints, and the average of the last 5 was asked for."
+    assert caught.value.problem == f"{run.path} has 2 checkpoints, fewer than the last 5 to average."
     assert caught.value.remedy == "Ask for at most 2, or train with a larger training.keep."
     with pytest.raises(CheckpointError, match="has no checkpoint of step 300"):
         average(run, steps=[200, 300])
@@ -92,7 +92,7 @@ def test_checkpoints_of_different_models(run: RunFolder, save: Save) -> None:
     other = checkpoints.write(run, step=200, model={"layer.weight": torch.ones(2, 4)}, facts={})
     with pytest.raises(CheckpointError) as caught:
         average(run, last=2)
-    assert caught.value.problem == f"{first.path} and {other.path} hold weights of different names or shapes."
+    assert caught.value.problem == f"{first.path} and {other.path} have weights of different names or shapes."
     assert caught.value.remedy == "Average checkpoints of one model only."
 
 
@@ -101,13 +101,13 @@ def test_wrong_requests(run: RunFolder, save: Save) -> None:
     for options in ({}, {"last": 1, "steps": [100]}):
         with pytest.raises(UsageError) as caught:
             average(run, **options)  # type: ignore[arg-type]
-        problem = "An average needs either how many of the last checkpoints, or which steps."
-        assert (caught.value.problem, caught.value.remedy) == (problem, "Give one of them.")
+        problem = "Averaging needs either the number of last checkpoints or the steps."
+        assert (caught.value.problem, caught.value.remedy) == (problem, "Give one of the two.")
     with pytest.raises(UsageError) as caught:
         average(run, last=0)
-    assert caught.value.problem == "An average needs at least one checkpoint, and 0 were asked for."
+    assert caught.value.problem == "--last must be at least 1, not 0."
     assert caught.value.remedy == "Ask for 1 or more."
     with pytest.raises(UsageError) as caught:
         average(run, steps=[])
-    assert caught.value.problem == "An average needs at least one step, and none is given."
+    assert caught.value.problem == "Averaging needs at least one step, and none is given."
     assert caught.value.remedy == "Name the steps to average."

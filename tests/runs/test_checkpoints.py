@@ -66,14 +66,14 @@ def test_what_a_checkpoint_lacks_is_named(run: RunFolder) -> None:
     for load, what in [
         (
             lambda: checkpoints.load_weights(bare, which="ema"),
-            "a moving average of the weights: it has no ema.safetensors",
+            "an EMA of the weights: it has no ema.safetensors",
         ),
         (lambda: checkpoints.load_optimizer(bare), "the optimizer's state: it has no optimizer.safetensors"),
-        (lambda: checkpoints.load_state(bare), "the training's state: it has no state.json"),
+        (lambda: checkpoints.load_state(bare), "the training state: it has no state.json"),
     ]:
         with pytest.raises(CheckpointError) as caught:
             load()
-        assert caught.value.problem == f"{bare.path} does not hold {what}."
+        assert caught.value.problem == f"{bare.path} does not contain {what}."
         assert caught.value.remedy == "Choose a checkpoint that has it, by its step."
 
 
@@ -99,7 +99,7 @@ def test_flipped_bytes_are_found(save: Save) -> None:
         f"The checkpoint is damaged: the bytes of {file} have changed "
         f"(sha256 {checkpoints.sha256(file)[:8]}…, not {expected[:8]}…)."
     )
-    assert caught.value.remedy == f"Use another: {path.parent.parent}@last is the newest whole one."
+    assert caught.value.remedy == f"Use another: {path.parent.parent}@last is the newest intact one."
 
 
 def test_a_file_that_is_cut_short_is_found(save: Save) -> None:
@@ -152,7 +152,7 @@ def test_weights_that_are_not_finite_are_never_written(run: RunFolder, save: Sav
     save(100)
     weights = {"model": {"a": torch.ones(1)}, "ema": {"a": torch.ones(1)}}
     weights[group] = {"a": torch.tensor([float("nan")])}
-    with pytest.raises(TrainingError, match="The weights a hold a value that is no finite number"):
+    with pytest.raises(TrainingError, match="Not saving: a contains NaN or Inf"):
         checkpoints.write(run, step=200, facts={}, **weights)
     assert names(run.checkpoints) == ["step-00000100"]
 
@@ -184,7 +184,7 @@ def test_a_disk_that_fills_up_in_the_middle_leaves_the_earlier_checkpoints(
     with pytest.raises(TrainingError, match="The disk is full: 1 MB needed"):
         save(200)
     assert names(run.checkpoints) == ["step-00000100"]
-    assert selection.newest_good(run)[0].step == 100
+    assert selection.newest_intact(run)[0].step == 100
 
 
 class Cut(BaseException):
@@ -235,7 +235,7 @@ def test_a_fault_at_any_stage_leaves_a_loadable_run(
             calls = fail_at(patch, count, error)
             with contextlib.suppress(TrainingError, Cut):
                 save(step)
-        checkpoint, notes = selection.newest_good(run)
+        checkpoint, notes = selection.newest_intact(run)
         assert notes == []
         assert checkpoint.step in (100, step)
         assert checkpoints.load_weights(checkpoint)["layer.weight"][0, 0] == checkpoint.step
@@ -253,14 +253,14 @@ def test_a_fault_at_any_stage_leaves_a_loadable_run(
 def test_a_checkpoint_that_stands_aside_counts_until_it_is_replaced(run: RunFolder, save: Save) -> None:
     path = save(100, loss=0.5).path
     path.rename(path.with_name("step-00000100.old"))
-    checkpoint, _ = selection.newest_good(run)
+    checkpoint, _ = selection.newest_intact(run)
     assert (checkpoint.step, checkpoint.path.name) == (100, "step-00000100.old")
     save(200)
     assert names(run.checkpoints) == ["step-00000100.old", "step-00000200"]
     save(100, loss=0.25)
     assert names(run.checkpoints) == ["step-00000100", "step-00000200"]
-    assert checkpoints.load_state(selection.newest_good(run)[0]) == {"validation": None, "best_by": "loss"}
-    assert selection.validation_worth(path) == (0, -0.25, -0.25)
+    assert checkpoints.load_state(selection.newest_intact(run)[0]) == {"validation": None, "best_by": "loss"}
+    assert selection.validation_rank(path) == (0, -0.25, -0.25)
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_write(run: RunFolder, save: Save) -> None:

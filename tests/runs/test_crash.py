@@ -11,7 +11,7 @@ from regard.runs import checkpoints, metrics
 from regard.runs.disk import TEMPORARY
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
-from regard.runs.selection import newest_good
+from regard.runs.selection import newest_intact
 
 # Starting an interpreter with torch takes a second, a fork takes none: one parent forks a writer for each line it reads.
 # The writer tells its number after its first checkpoint. Every third checkpoint is written twice, so that kills fall
@@ -81,14 +81,14 @@ def test_a_run_killed_at_random_instants_stays_loadable(run: RunFolder) -> None:
 
 def check(run: RunFolder, *, after: int) -> int:
     """Hold what a killed writer left against what it wrote, cut the metrics as resume does, and return the step."""
-    checkpoint, notes = newest_good(run)
+    checkpoint, notes = newest_intact(run)
     step = checkpoint.step
     assert notes == []
     assert step > after
     assert checkpoints.load_weights(checkpoint)["weight"].tolist() == [float(step)] * 2000
     assert checkpoints.load_optimizer(checkpoint)["weight"].tolist() == [float(step)] * 2000
     assert checkpoints.load_state(checkpoint)["step"] == step
-    metrics.cut(run, step=step, validated=True)
+    metrics.truncate(run, step=step, validated=True)
     recorded = [record["step"] for record in metrics.read(run)]
     # Between a checkpoint and its record a kill can fall: then the record is missing.
     assert recorded == sorted(set(recorded))

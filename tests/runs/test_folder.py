@@ -53,12 +53,12 @@ def test_a_folder_may_have_an_at_sign_in_its_name(tmp_path: Path) -> None:
         (
             "runs/m30k@-4",
             "'@-4' in 'runs/m30k@-4' names no checkpoint: a step's number, best, last or average is expected.",
-            "There is: average, best, last.",
+            "Available: average, best, last.",
         ),
         (
             "runs/m30k@",
             "'@' in 'runs/m30k@' names no checkpoint: a step's number, best, last or average is expected.",
-            "There is: average, best, last.",
+            "Available: average, best, last.",
         ),
         ("@400", "'@400' names no run.", "Write the folder first: RUN@400"),
         ("@", "'@' names no run.", "Write the folder first: RUN@best"),
@@ -94,8 +94,8 @@ def test_a_new_run_is_named_before_it_is_made(tmp_path: Path) -> None:
 def test_a_run_is_not_created_twice(run: RunFolder) -> None:
     with pytest.raises(RunError) as caught:
         RunFolder.create(run.path)
-    assert caught.value.problem == f"{run.path} is a run already."
-    assert caught.value.remedy == f"Go on with it: regard resume {run.path}. Or name another folder with --run."
+    assert caught.value.problem == f"{run.path} is already a run."
+    assert caught.value.remedy == f"Resume it: regard resume {run.path}. Or name another folder with --run."
 
 
 def test_a_creation_that_was_killed_can_be_repeated(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_folder_with_other_things_does_not_become_a_run(tmp_path: Path) -> Non
         (tmp_path / f"{name}.txt").touch()
     with pytest.raises(RunError) as caught:
         RunFolder.create(tmp_path)
-    assert caught.value.problem == f"{tmp_path} holds other things already: a.txt, b.txt, c.txt, …."
+    assert caught.value.problem == f"{tmp_path} contains other files: a.txt, b.txt, c.txt, …."
     assert caught.value.remedy == "A run needs a folder of its own: name another with --run."
     assert not (tmp_path / "checkpoints").exists()
 
@@ -132,7 +132,7 @@ def test_a_missing_run_names_the_near_one(tmp_path: Path) -> None:
     assert caught.value.remedy == f"Did you mean {tmp_path}/m30k?"
     with pytest.raises(RunError) as caught:
         RunFolder.open(tmp_path / "xyz")
-    assert caught.value.remedy == f"There is: {tmp_path}/demo, {tmp_path}/m30k."
+    assert caught.value.remedy == f"Available: {tmp_path}/demo, {tmp_path}/m30k."
 
 
 def test_a_folder_that_is_no_run_says_what_is_missing(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_missing_or_damaged_task_file(run: RunFolder) -> None:
     run.task_file.write_text("[]")
     with pytest.raises(RunError) as caught:
         run.read_task()
-    assert caught.value.problem == f"{run.task_file} is damaged: it holds no table."
+    assert caught.value.problem == f"{run.task_file} is damaged: expected a table."
 
 
 def test_runs_are_found_under_a_folder(tmp_path: Path) -> None:
@@ -200,5 +200,5 @@ def test_what_is_left_of_a_run_is_no_place_for_a_new_one(tmp_path: Path, left: s
     (tmp_path / left).touch()
     with pytest.raises(RunError) as caught:
         RunFolder.new(tmp_path)
-    assert caught.value.problem == f"{tmp_path} holds what is left of a run that has lost its config.toml."
-    assert caught.value.remedy == "Put that file back, or name another folder with --run."
+    assert caught.value.problem == f"{tmp_path} has the remains of a run without its config.toml."
+    assert caught.value.remedy == "Restore that file, or name another folder with --run."

@@ -49,27 +49,27 @@ def line(kind: str, step: int) -> bytes:
 def test_cutting_drops_what_came_after_the_step(run: RunFolder) -> None:
     kept = line("train", 1) + line("train", 2) + line("valid", 2) + line("average", 2)
     run.metrics_file.write_bytes(kept + line("train", 3) + line("train", 4) + b'{"kind": "train", "step": 5, "lo')
-    metrics.cut(run, step=2, validated=True)
+    metrics.truncate(run, step=2, validated=True)
     assert run.metrics_file.read_bytes() == kept
-    metrics.cut(run, step=0, validated=True)
+    metrics.truncate(run, step=0, validated=True)
     assert metrics.read(run) == []
 
 
 def test_the_norms_of_an_update_stay_and_go_with_it(run: RunFolder) -> None:
     kept = line("train", 1) + line("gradients", 1) + line("train", 2) + line("gradients", 2)
     run.metrics_file.write_bytes(kept + line("valid", 2) + line("train", 3) + line("gradients", 3))
-    metrics.cut(run, step=2, validated=False)
+    metrics.truncate(run, step=2, validated=False)
     assert run.metrics_file.read_bytes() == kept
 
 
 def test_cutting_drops_a_validation_that_comes_again(run: RunFolder) -> None:
     run.metrics_file.write_bytes(line("valid", 1) + line("train", 2) + line("valid", 2))
-    metrics.cut(run, step=2, validated=False)
+    metrics.truncate(run, step=2, validated=False)
     assert run.metrics_file.read_bytes() == line("valid", 1) + line("train", 2)
 
 
 def test_cutting_where_nothing_was_written(run: RunFolder) -> None:
-    metrics.cut(run, step=2, validated=True)
+    metrics.truncate(run, step=2, validated=True)
     assert not run.metrics_file.exists()
 
 
@@ -81,9 +81,7 @@ def test_a_damaged_line_in_the_middle_is_named(run: RunFolder, damaged: str) -> 
     run.metrics_file.write_bytes(content)
     with pytest.raises(RunError) as caught:
         metrics.read(run)
-    assert caught.value.problem == (
-        f"{run.metrics_file}, line 2: a JSON object with a kind and a step is expected, and this is none."
-    )
+    assert caught.value.problem == (f"{run.metrics_file}:2: expected a JSON object with kind and step.")
     assert caught.value.remedy == "Delete that line."
 
 

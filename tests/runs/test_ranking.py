@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from regard.runs.ranking import NOTHING, prefers_average, worth
+from regard.runs.ranking import UNRANKED, prefers_average, rank_key
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from regard.runs.ranking import NOTHING, prefers_average, worth
     ],
 )
 def test_which_validation_is_better(best_by: str, better: dict[str, float], worse: dict[str, float]) -> None:
-    assert worth(better, best_by) > worth(worse, best_by)
+    assert rank_key(better, best_by) > rank_key(worse, best_by)
 
 
 def test_nothing_is_known_of_no_validation() -> None:
-    assert worth({}, "bleu") == worth({"step": 3}, "loss") == NOTHING
-    assert worth({"loss": math.nan, "bleu": 3.0}, "bleu") == worth({"loss": math.inf}, "loss") == NOTHING
+    assert rank_key({}, "bleu") == rank_key({"step": 3}, "loss") == UNRANKED
+    assert rank_key({"loss": math.nan, "bleu": 3.0}, "bleu") == rank_key({"loss": math.inf}, "loss") == UNRANKED
 
 
 def test_a_run_means_its_average_unless_the_best_is_better() -> None:

@@ -11,7 +11,7 @@ from regard.runs import checkpoints
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import find
-from regard.runs.selection import drop_after, newest_good, prune, select
+from regard.runs.selection import drop_after, newest_intact, prune, select
 
 Save = Callable[..., Checkpoint]
 
@@ -31,7 +31,7 @@ def damage(path: Path) -> str:
     file = path / "model.safetensors"
     size = file.stat().st_size
     os.truncate(file, 5)
-    return f"{path.name} is passed over. The checkpoint is damaged: {file} has 5 bytes, {size} were written."
+    return f"{path.name} is skipped. The checkpoint is damaged: {file} has 5 bytes, {size} were written."
 
 
 def test_each_word_means_its_checkpoint(run: RunFolder, save: Save) -> None:
@@ -101,12 +101,12 @@ def test_the_earlier_is_best_where_two_are_equal(run: RunFolder, save: Save) -> 
     assert chosen(run, "@best") == "step-00000200"
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_told(run: RunFolder, save: Save) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_told(run: RunFolder, save: Save) -> None:
     save(100, loss=3.0)
     save(200, loss=2.0)
     best = damage(save(300, loss=1.0).path)
-    assert newest_good(run)[0].step == 200
-    assert newest_good(run)[1] == [best]
+    assert newest_intact(run)[0].step == 200
+    assert newest_intact(run)[1] == [best]
     checkpoint, notes = select(Reference(run.path, "best"))
     assert (checkpoint.step, notes) == (200, [best])
     average = damage(save_average(run, 300))
@@ -123,7 +123,7 @@ def test_a_state_that_is_no_json_is_told_where_the_best_is_sought(run: RunFolder
     assert checkpoint.step == 100
     assert len(notes) == 1
     assert notes[0].startswith(
-        f"step-00000200 is passed over. The checkpoint is damaged: the bytes of {path}/state.json have changed (sha256 "
+        f"step-00000200 is skipped. The checkpoint is damaged: the bytes of {path}/state.json have changed (sha256 "
     )
 
 
@@ -139,8 +139,8 @@ def test_a_step_that_is_asked_for_by_number_has_no_stand_in(run: RunFolder, save
 def test_all_damaged(run: RunFolder, save: Save) -> None:
     first, second = damage(save(100).path), damage(save(200).path)
     with pytest.raises(CheckpointError) as caught:
-        newest_good(run)
-    assert caught.value.problem == f"No checkpoint of {run.path} is whole. {second} {first}"
+        newest_intact(run)
+    assert caught.value.problem == f"No checkpoint of {run.path} is intact. {second} {first}"
     assert caught.value.remedy == f"Copy the run again, or repeat it: regard train {run.config_file} --run ANOTHER"
 
 
@@ -209,7 +209,7 @@ def test_what_comes_after_the_resumed_step_is_dropped(run: RunFolder, save: Save
     for step in (100, 200, 300):
         save(step)
     damage(run.checkpoints / "step-00000300")
-    resumed, _ = newest_good(run)
+    resumed, _ = newest_intact(run)
     assert drop_after(run, step=resumed.step) == [300]
     assert list(find(run)) == [100, 200]
 

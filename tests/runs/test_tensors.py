@@ -74,7 +74,7 @@ def test_a_tensor_that_is_not_finite_is_named(value: float) -> None:
     weights = {"count": torch.tensor(3), "good": torch.ones(2), "layer.weight": torch.tensor([1.0, value])}
     with pytest.raises(TrainingError) as caught:
         tensors.refuse_non_finite(weights)
-    assert caught.value.problem == "The weights layer.weight hold a value that is no finite number: they are not saved."
+    assert caught.value.problem == "Not saving: layer.weight contains NaN or Inf."
     assert (
         caught.value.remedy
         == "Resume from the last checkpoint with a lower training.learning_rate, or with training.clip."

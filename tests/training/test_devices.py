@@ -67,7 +67,7 @@ def test_the_fastest_product_is_the_peak(monkeypatch: pytest.MonkeyPatch) -> Non
     ("text", "options", "problem", "remedy"),
     [
         ("P10", {}, "Unknown device 'P10'.", "Did you mean P100? For any other, give --peak."),
-        ("8x", {}, "Unknown device '8x'.", "There is: "),
+        ("8x", {}, "Unknown device '8x'.", "Available: "),
         ("0xP100", {}, "--devices must be like 8xP100 or A100, not '0xP100'.", "Name at least one device."),
         (" ", {}, "--devices must be like 8xP100 or A100, not ' '.", "Name at least one device."),
         ("2xthis", {}, "'this' is one machine, not 2.", "Leave the number out: this"),

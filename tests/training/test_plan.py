@@ -6,12 +6,13 @@ import torch
 from regard.config import ModelTable, TrainingConfig
 from regard.errors import ConfigError, UsageError
 from regard.models.presets import PRESETS, build_model, count_parameters
+from regard.tasks.spec import find_spec
 from regard.training.batch_shape import BatchShape, ImageBatchShape
 from regard.training.devices import TERA, DeviceOptions, find_devices
 from regard.training.optimizer import Optimizer
 from regard.training.paper import RUNS
 from regard.training.plan import Plan, paper_plan, plan
-from regard.training.planned_batch import IMAGES, BatchOptions
+from regard.training.planned_batch import BatchOptions
 from regard.training.synthetic_batch import synthetic_loss
 
 P100 = find_devices(DeviceOptions(name="8xP100"))
@@ -84,7 +85,7 @@ def test_the_paper_trained_two_models(model: str, problem: str, remedy: str) -> 
     ],
 )
 def test_every_model_can_be_planned_for_each_of_its_tasks(preset: str, task: str) -> None:
-    batch = {"images": 4} if task in IMAGES else {"tokens": 64, "length": 8}
+    batch = {"images": 4} if find_spec(task).reads_images else {"tokens": 64, "length": 8}
     found = planned(preset, task=task, **batch)
     assert found.task == task
     assert found.parameters == sum(found.parts.values())
@@ -94,7 +95,7 @@ def test_every_model_can_be_planned_for_each_of_its_tasks(preset: str, task: str
 
 def test_parameters_are_those_of_the_list_of_models() -> None:
     for name in ("transformer-small", "gpt-nano", "vit-tiny", "resnet-20", "convnet", "captioner-rnn"):
-        batch = {"images": 2} if PRESETS[name].tasks[0] in IMAGES else {"tokens": 64, "length": 8}
+        batch = {"images": 2} if find_spec(PRESETS[name].tasks[0]).reads_images else {"tokens": 64, "length": 8}
         assert planned(name, **batch).parameters == count_parameters(PRESETS[name], 8000)
 
 
@@ -235,7 +236,7 @@ def test_bf16_keeps_weights_and_halves_what_products_read() -> None:
     ("model", "options", "problem", "remedy"),
     [
         ("gtp2", {}, "There is no model 'gtp2'.", "Did you mean gpt2?"),
-        ("gpt2", {"task": "translate"}, "gpt2 does not support the task 'translate'.", "There is: language."),
+        ("gpt2", {"task": "translate"}, "gpt2 does not support the task 'translate'.", "Available: language."),
         ("bert-tiny", {"task": "tga"}, "bert-tiny does not support the task 'tga'.", "Did you mean tag?"),
         ("gpt2", {"vocab_size": 0}, "The vocabulary size must be at least 1, not 0.", "Give a larger number."),
         ("gpt2", {"tokens": 0}, "The number of tokens per step must be at least 1, not 0.", "Give a larger number."),

@@ -294,7 +294,7 @@ def test_stopped_by_a_signal_and_resumed(
     is_same(path)
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(
+def test_a_damaged_checkpoint_is_skipped_and_the_end_is_the_same(
     undisturbed: Path, tmp_path: Path, drive: Callable[..., list[Event]], is_same: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "run"
@@ -306,8 +306,8 @@ def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(
         file.write_bytes(content)
     events = drive(resume(path), at_step(29))
     notes = [event.text for event in events if isinstance(event, Noted)]
-    assert notes[0].startswith(f"step-{LAST:08} is passed over. The checkpoint is damaged: the bytes of ")
-    assert notes[1].startswith("step-00000030 is passed over. ")
+    assert notes[0].startswith(f"step-{LAST:08} is skipped. The checkpoint is damaged: the bytes of ")
+    assert notes[1].startswith("step-00000030 is skipped. ")
     assert [event.step for event in events if isinstance(event, Report)] == [28]
     newest = sorted(folder.name for folder in path.glob("checkpoints/step-*"))[-1]
     assert newest == "step-00000028", "what is damaged is not kept among the newest"

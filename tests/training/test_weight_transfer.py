@@ -290,14 +290,14 @@ def test_a_checkpoint_that_is_not_there_is_told_before_the_data_are_read(
     assert caught.value.remedy == "There is one of: 2, 4."
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_told(gpt: Path, corpus: tuple[str, str], tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_told(gpt: Path, corpus: tuple[str, str], tmp_path: Path) -> None:
     copied = Path(shutil.copytree(gpt, tmp_path / "gpt"))
     (copied / "checkpoints" / "step-00000004" / "model.safetensors").write_bytes(b"nothing")
     config = language(corpus, "gpt-nano", init=f"{copied}@last")
     (report,) = train(config, tmp_path / "run", vocabulary=copied / "vocabulary", dry_run=True)
     told = facts([report])
     assert told[0] == ("init from", f"{copied}@last, step-00000002 (gpt-nano)")
-    assert told[-1][0] == "note" and told[-1][1].startswith("step-00000004 is passed over. The checkpoint is damaged: ")
+    assert told[-1][0] == "note" and told[-1][1].startswith("step-00000004 is skipped. The checkpoint is damaged: ")
 
 
 # the same bytes, whatever happens

@@ -1,1 +1,1 @@
-"""The run folder: read, verified, written so that a kill at any instant leaves it whole. Knows no model; no pickle."""
+"""The run folder and its checkpoints: read, verified, written so that a kill at any instant leaves them intact."""

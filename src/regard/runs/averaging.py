@@ -1,4 +1,4 @@
-"""The mean of several checkpoints' weights, which often translates better than any of them.
+"""Checkpoint averaging: the mean of several checkpoints' weights, which often scores better than any of them.
 
 Vaswani et al. 2017, "Attention Is All You Need", section 6.1: the last 5 (base) or 20 (big) checkpoints are averaged.
 Weights only: an average cannot be resumed. The statistics of batch norms are averaged with them: those of one checkpoint
@@ -32,12 +32,10 @@ def average(
     the scores of a validation, which are kept beside them. Only for the holder of the run's lock.
     """
     if (last is None) == (steps is None):
-        raise UsageError(
-            "An average needs either how many of the last checkpoints, or which steps.", "Give one of them."
-        )
+        raise UsageError("Averaging needs either the number of last checkpoints or the steps.", "Give one of the two.")
     chosen = newest(run, last) if last is not None else sorted(set(steps or ()))
     if not chosen:
-        raise UsageError("An average needs at least one step, and none is given.", "Name the steps to average.")
+        raise UsageError("Averaging needs at least one step, and none is given.", "Name the steps to average.")
     sources = [verify(of_step(run, step)) for step in chosen]
     facts = {**sources[-1].facts, "averaged": chosen}
     weights = mean_weights(sources)
@@ -48,11 +46,11 @@ def average(
 def newest(run: RunFolder, count: int) -> list[int]:
     """Return the steps of the newest `count` checkpoints, oldest first; there must be so many."""
     if count < 1:
-        raise UsageError(f"An average needs at least one checkpoint, and {count} were asked for.", "Ask for 1 or more.")
+        raise UsageError(f"--last must be at least 1, not {count}.", "Ask for 1 or more.")
     steps = list(find(run))
     if len(steps) < count:
         raise RunError(
-            f"{run} has {len(steps)} checkpoints, and the average of the last {count} was asked for.",
+            f"{run} has {len(steps)} checkpoints, fewer than the last {count} to average.",
             f"Ask for at most {len(steps)}, or train with a larger training.keep."
             if steps
             else f"Train it first: regard resume {run}",
@@ -68,7 +66,7 @@ def mean_weights(sources: Sequence[Checkpoint]) -> dict[str, Tensor]:
         for source, file in zip(sources, files, strict=True):
             if layout(file) != layout(files[-1]):
                 raise CheckpointError(
-                    f"{source} and {sources[-1]} hold weights of different names or shapes.",
+                    f"{source} and {sources[-1]} have weights of different names or shapes.",
                     "Average checkpoints of one model only.",
                 )
         for name in files[-1].keys():  # noqa: SIM118 (the file is no mapping)

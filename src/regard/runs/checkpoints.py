@@ -1,4 +1,4 @@
-"""One checkpoint: written whole or not at all, verified before it is trusted, loaded. No pickle.
+"""Checkpoints: written atomically, verified before they are trusted, loaded. No pickle.
 
     checkpoints/step-00000400/      model.safetensors  optimizer.safetensors  ema.safetensors  state.json  manifest.json
     checkpoints/average-00000400/   model.safetensors  manifest.json
@@ -100,7 +100,7 @@ def write(
                 tensors.save(temporary / name, group)
             if state is not None:
                 write_synced(temporary / STATE, as_json(state, indent=2) + b"\n")
-            manifest = describe(temporary, kind=kind, step=step, facts=facts)
+            manifest = make_manifest(temporary, kind=kind, step=step, facts=facts)
             write_synced(temporary / MANIFEST, as_json(dataclasses.asdict(manifest), indent=2) + b"\n")
             sync(temporary)
             put_in_place(temporary, folder)
@@ -110,7 +110,7 @@ def write(
     return Checkpoint(folder, manifest)
 
 
-def describe(folder: Path, *, kind: Kind, step: int, facts: Mapping[str, Any]) -> Manifest:
+def make_manifest(folder: Path, *, kind: Kind, step: int, facts: Mapping[str, Any]) -> Manifest:
     """Return the manifest of a folder that has all other files."""
     files = {path.name: {"size": path.stat().st_size, "sha256": sha256(path)} for path in sorted(folder.iterdir())}
     versions = {"regard": regard.__version__, "torch": torch.__version__, "python": platform.python_version()}
@@ -178,14 +178,14 @@ def damaged(path: Path, problem: str) -> CheckpointError:
     """Return the error for a checkpoint that is not what was written."""
     run = path.parent.parent
     return CheckpointError(
-        f"The checkpoint is damaged: {problem}.", f"Use another: {run}@last is the newest whole one."
+        f"The checkpoint is damaged: {problem}.", f"Use another: {run}@last is the newest intact one."
     )
 
 
 def load_weights(checkpoint: Checkpoint, *, which: Literal["model", "ema"] = "model") -> dict[str, Tensor]:
-    """Return the model's weights by name, on the CPU; `ema` for their moving average."""
+    """Return the model's weights by name, on the CPU; `ema` for their exponential moving average."""
     if which == "ema":
-        require(checkpoint, EMA, "a moving average of the weights")
+        require(checkpoint, EMA, "an EMA of the weights")
     return tensors.load(checkpoint.path / (MODEL if which == "model" else EMA))
 
 
@@ -197,7 +197,7 @@ def load_optimizer(checkpoint: Checkpoint) -> dict[str, Tensor]:
 
 def load_state(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the state that was given to `write`."""
-    require(checkpoint, STATE, "the training's state")
+    require(checkpoint, STATE, "the training state")
     state: dict[str, Any] = json.loads((checkpoint.path / STATE).read_bytes())
     return state
 
@@ -206,7 +206,7 @@ def require(checkpoint: Checkpoint, file: str, what: str) -> None:
     """Raise a CheckpointError where a checkpoint lacks an optional file."""
     if not (checkpoint.path / file).exists():
         raise CheckpointError(
-            f"{checkpoint} does not hold {what}: it has no {file}.", "Choose a checkpoint that has it, by its step."
+            f"{checkpoint} does not contain {what}: it has no {file}.", "Choose a checkpoint that has it, by its step."
         )
 
 

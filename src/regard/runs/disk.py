@@ -1,4 +1,4 @@
-"""Bytes that are still there after a kill, a power cut or a full disk.
+"""Atomic and durable writes: what is still there after a kill, a power cut or a full disk.
 
 What is being written carries a name that starts with `.tmp-`, is fsynced, and takes its real name by a rename. So a
 real name always stands for something whole. Whoever holds the run's lock may delete what a killed process left behind.

@@ -65,17 +65,17 @@ class RunFolder:
         run = cls(Path(path))
         if run.config_file.exists():
             raise RunError(
-                f"{run} is a run already.", f"Go on with it: regard resume {run}. Or name another folder with --run."
+                f"{run} is already a run.", f"Resume it: regard resume {run}. Or name another folder with --run."
             )
         if run.metrics_file.exists() or any(run.checkpoints.glob("*")):
             raise RunError(
-                f"{run} holds what is left of a run that has lost its {CONFIG}.",
-                "Put that file back, or name another folder with --run.",
+                f"{run} has the remains of a run without its {CONFIG}.",
+                "Restore that file, or name another folder with --run.",
             )
         foreign = sorted(foreign_names(run.path))
         if foreign:
             raise RunError(
-                f"{run} holds other things already: {', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}.",
+                f"{run} contains other files: {', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}.",
                 "A run needs a folder of its own: name another with --run.",
             )
         return run
@@ -155,7 +155,7 @@ class RunFolder:
         except ValueError as error:
             raise RunError(f"{self.task_file} is damaged: {error}.", remedy) from error
         if not isinstance(task, dict):
-            raise RunError(f"{self.task_file} is damaged: it holds no table.", remedy)
+            raise RunError(f"{self.task_file} is damaged: expected a table.", remedy)
         return task
 
     def read_config(self) -> RunConfig:
@@ -207,5 +207,5 @@ def runs_nearby(path: Path) -> str:
     if near:
         return f"Did you mean {beside[near[0]]}?"
     if beside:
-        return f"There is: {', '.join(beside.values())}."
+        return f"Available: {', '.join(beside.values())}."
     return f"Train one with: regard train translate --train SOURCE TARGET --run {path}"

@@ -1,4 +1,4 @@
-"""One process trains a run at a time. Reading needs no lock.
+"""The lock of a run: one process trains it at a time. Reading needs no lock.
 
 The lock is an flock on the run's `lock` file: the system frees it when its holder ends, even by SIGKILL, so a lock
 never has to be removed by hand. The file's text only says who holds it.
@@ -30,10 +30,10 @@ def locked(run: RunFolder) -> Iterator[None]:
         ) from error
     with file:
         try:
-            lock_soon(file.fileno())
+            acquire(file.fileno())
         except BlockingIOError as error:
             file.seek(0)
-            raise taken(run, file.read()) from error
+            raise locked_error(run, file.read()) from error
         except OSError as error:
             raise RunError(
                 f"{run.lock_file} cannot be locked: {error.strerror}.", "Keep the run on a file system with flock."
@@ -45,7 +45,7 @@ def locked(run: RunFolder) -> Iterator[None]:
         yield
 
 
-def lock_soon(descriptor: int) -> None:
+def acquire(descriptor: int) -> None:
     """Take the lock; wait a moment for one who only asks who has it, which takes it for an instant."""
     for _ in range(ATTEMPTS - 1):
         try:
@@ -68,7 +68,7 @@ def holder(run: RunFolder) -> str:
     return ""
 
 
-def taken(run: RunFolder, text: str) -> LockedError:
+def locked_error(run: RunFolder, text: str) -> LockedError:
     """Return the error for a run that another process holds, by the text of its lock file."""
     process, _, host = text.strip().partition(" ")
     if not process:

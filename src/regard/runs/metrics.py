@@ -1,6 +1,6 @@
-"""`metrics.jsonl`: one JSON object a line, appended while a run trains.
+"""Training metrics: `metrics.jsonl`, one JSON object per line, appended while a run trains.
 
-A kill can tear the last line. A line counts only with its line end; the torn rest is dropped.
+A kill can cut the last line short. A line counts only with its line end; a partial one is dropped.
 """
 
 import json
@@ -54,8 +54,8 @@ def read(run: RunFolder) -> list[dict[str, Any]]:
     return [record for _, record in read_lines(run)]
 
 
-def cut(run: RunFolder, *, step: int, validated: bool) -> None:
-    """Drop the records after a step, and a torn line. The others keep their bytes.
+def truncate(run: RunFolder, *, step: int, validated: bool) -> None:
+    """Drop the records after a step, and a partial line. The others keep their bytes.
 
     Without `validated`, the step's own validation goes too: it was killed before its checkpoint, and comes again.
     """
@@ -83,7 +83,7 @@ def parse(line: bytes, file: Path, number: int) -> dict[str, Any]:
     if isinstance(record, dict) and isinstance(record.get("kind"), str) and isinstance(record.get("step"), int):
         return record
     raise RunError(
-        f"{file}, line {number}: a JSON object with a kind and a step is expected, and this is none.",
+        f"{file}:{number}: expected a JSON object with kind and step.",
         "Delete that line.",
     )
 

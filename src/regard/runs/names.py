@@ -1,4 +1,4 @@
-"""What a checkpoint's folder and its files are called, and which checkpoints a run has.
+"""Names of checkpoints and their files, and which checkpoints a run has.
 
 Reads names only and loads no tensor library: whoever lists runs need not wait for one.
 """

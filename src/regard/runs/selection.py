@@ -1,6 +1,6 @@
-"""Which checkpoint is meant (`RUN@400`, `@best`, `@last`, `@average`, plain `RUN`), and which may go.
+"""Checkpoint selection: which one is meant (`RUN@400`, `@best`, `@last`, `@average`, plain `RUN`), and which may go.
 
-A damaged checkpoint is passed over for the next that fits, and the reason is returned so that the caller says so.
+A damaged checkpoint is skipped for the next that fits, and the reason is returned so that the caller says so.
 """
 
 import json
@@ -13,20 +13,20 @@ from regard.runs.checkpoints import Checkpoint, verify
 from regard.runs.disk import discard
 from regard.runs.folder import Reference, RunFolder, Word
 from regard.runs.names import STATE, find
-from regard.runs.ranking import NOTHING, Worth, prefers_average, worth
+from regard.runs.ranking import UNRANKED, RankKey, prefers_average, rank_key
 
 
 def select(reference: Reference) -> tuple[Checkpoint, list[str]]:
-    """Return the checkpoint that a reference means, and a note for each that was passed over because it is damaged."""
+    """Return the checkpoint that a reference means, and a note for each that was skipped because it is damaged."""
     run = RunFolder.open(reference.path)
     if isinstance(reference.selector, int):
         return verify(of_step(run, reference.selector)), []
-    return first_whole(run, candidates(run, reference.selector))
+    return first_intact(run, candidates(run, reference.selector))
 
 
-def newest_good(run: RunFolder) -> tuple[Checkpoint, list[str]]:
-    """Return the newest checkpoint of a step that is whole, and a note for each newer one."""
-    return first_whole(run, candidates(run, "last"))
+def newest_intact(run: RunFolder) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint of a step that is intact, and a note for each newer one."""
+    return first_intact(run, candidates(run, "last"))
 
 
 def candidates(run: RunFolder, word: Word | None) -> list[Path]:
@@ -62,16 +62,16 @@ def _is_preferred(average: Path, best_one: Mapping[str, Any]) -> bool:
     return prefers_average(scores, best_one.get("validation") or {}, best_one.get("best_by", "loss"))
 
 
-def first_whole(run: RunFolder, paths: Iterable[Path]) -> tuple[Checkpoint, list[str]]:
+def first_intact(run: RunFolder, paths: Iterable[Path]) -> tuple[Checkpoint, list[str]]:
     """Return the first checkpoint that verifies, and a note for each before it."""
     notes: list[str] = []
     for path in paths:
         try:
             return verify(path), notes
         except CheckpointError as error:
-            notes.append(f"{path.name} is passed over. {error.problem}")
+            notes.append(f"{path.name} is skipped. {error.problem}")
     raise CheckpointError(
-        f"No checkpoint of {run} is whole. {' '.join(notes)}",
+        f"No checkpoint of {run} is intact. {' '.join(notes)}",
         f"Copy the run again, or repeat it: regard train {run.config_file} --run ANOTHER",
     )
 
@@ -90,15 +90,15 @@ def of_step(run: RunFolder, step: int) -> Path:
 
 def by_validation(steps: dict[int, Path]) -> list[int]:
     """Return the validated steps, the best validation first; the earlier first where two are equal."""
-    worths = {step: validation_worth(path) for step, path in steps.items()}
-    validated = [step for step, found in worths.items() if found != NOTHING]
-    return sorted(validated, key=lambda step: (worths[step], -step), reverse=True)
+    ranks = {step: validation_rank(path) for step, path in steps.items()}
+    validated = [step for step, found in ranks.items() if found != UNRANKED]
+    return sorted(validated, key=lambda step: (ranks[step], -step), reverse=True)
 
 
-def validation_worth(path: Path) -> Worth:
+def validation_rank(path: Path) -> RankKey:
     """Return how good the validation in a checkpoint's state is."""
     state = _read_state(path) or {}
-    return worth(state.get("validation") or {}, state.get("best_by", "loss"))
+    return rank_key(state.get("validation") or {}, state.get("best_by", "loss"))
 
 
 def _read_state(path: Path) -> dict[str, Any] | None:

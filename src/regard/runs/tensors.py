@@ -1,4 +1,4 @@
-"""Named tensors in a safetensors file.
+"""Tensors in safetensors files, by name.
 
 Tied weights (several names, one tensor) are stored once; the file's metadata says which names share, and loading gives
 all of them back, shared again.
@@ -75,6 +75,6 @@ def refuse_non_finite(tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise TrainingError(
-                f"The weights {name} hold a value that is no finite number: they are not saved.",
+                f"Not saving: {name} contains NaN or Inf.",
                 "Resume from the last checkpoint with a lower training.learning_rate, or with training.clip.",
             )

@@ -1,1 +1,1 @@
-"""One loop for every model: the steps, the optimizer, the schedules, and the assembler that makes a run of them."""
+"""Training: one loop for every model, with its optimizer, schedules, checkpoints and early stopping; fine-tuning; plans."""

@@ -14,13 +14,13 @@ from pathlib import Path
 from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from regard.errors import CheckpointError, UsageError
-from regard.models.presets import PRESETS, decided_by_data, find_preset
+from regard.models.presets import decided_by_data, find_preset, presets_for
 from regard.runs import selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
+from regard.tasks.spec import find_spec
 
 TOKENIZERS = (SHARED, SOURCE, TARGET)  # what of a run's vocabulary folder turns text into tokens
-TWO_SIDED = "translate"  # the one task that may have a vocabulary for each side
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,7 @@ def with_model(config: RunConfig) -> RunConfig:
     if config.model.preset or not config.training.init:
         return config
     parent = ParentRun.open(config.training.init)
-    fitting = [name for name, preset in PRESETS.items() if config.task in preset.tasks]
-    if not fitting:
-        return config  # there is no such task, as `find_task` will say
+    fitting = [preset.name for preset in presets_for(config.task)]
     if not parent.preset:
         raise UsageError(
             f"{parent} was trained with a custom network, which no preset describes.",
@@ -130,12 +128,14 @@ def lent_tokenizers(vocabulary: Path | None, *, task: str) -> Iterator[Path | No
     if not files:
         yield None
         return
-    if SHARED not in {file.name for file in files} and task != TWO_SIDED:
+    if SHARED not in {file.name for file in files} and not find_spec(task).reads_setting("tokenizer", "shared"):
         raise UsageError(
             f"{vocabulary} has separate source and target vocabularies, and the task '{task}' needs a single one.",
             "Use that of a run with a shared vocabulary (tokenizer.shared = true).",
         )
     with tempfile.TemporaryDirectory(prefix="regard-") as folder:
         for file in files:
-            Tokenizer.load(file).save(Path(folder) / file.name)  # read, so that a damaged one is told by its own place
+            Tokenizer.load(file).save(
+                Path(folder) / file.name
+            )  # read, so that an error names the file in its own place
         yield Path(folder)

@@ -13,11 +13,12 @@ from regard.config import ModelTable
 from regard.errors import UsageError, did_you_mean
 from regard.models.model_config import ModelConfig
 from regard.models.presets import Preset, find_preset, model_config
+from regard.tasks.spec import TaskSpec, find_spec
 from regard.training import paper
 from regard.training.batch_shape import AnyBatchShape
 from regard.training.cost import activation_bytes, meta_model, training_flops
 from regard.training.devices import DeviceOptions, Devices, find_devices
-from regard.training.planned_batch import CHANNELS, IMAGES, BatchOptions, batch_shape, image_size, require_positive
+from regard.training.planned_batch import CHANNELS, BatchOptions, batch_shape, image_size, require_positive
 
 # The share of a device's peak that training keeps busy. Of the paper's two models, whose times are known, 0.35 puts both
 # within 25 %: alone, they would ask for 0.29 (base) and 0.42 (big).
@@ -27,13 +28,6 @@ STEPS = 10_000
 CLASSES = 1000  # of images, as ImageNet has them
 _FLOAT = 4  # bytes: weights, gradients and moments are fp32 in every precision
 _MOMENTS = 2  # AdamW's averages of the gradient and of its square
-# What a task asks of an encoder's head, and of how many outputs it consists where only the data would tell.
-_HEADS: Mapping[str, tuple[str, int]] = {
-    "mask": ("words", 0),
-    "classify": ("sequence", 2),
-    "tag": ("tokens", 2),
-    "regress": ("sequence", 1),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,27 +104,26 @@ def plan(
     """
     table = ModelTable(preset=model) if isinstance(model, str) else model
     preset, options = find_preset(table.preset), batch or BatchOptions()
-    task = _checked_task(preset, task)
-    options.check(preset.name, task)
-    has_text = task != "image"
-    if vocab_size is not None and not has_text:
+    spec = _spec(preset, task)
+    options.check(preset.name, spec)
+    if vocab_size is not None and not spec.reads_text:
         raise UsageError(f"{preset.name} reads and writes no tokens.", "Leave the vocabulary size out.")
     vocab_size = VOCAB_SIZE if vocab_size is None else vocab_size
     require_positive("The vocabulary size", vocab_size)
     require_positive("The number of steps", steps)
     if not 0 < utilisation <= 1:
         raise UsageError(f"Utilisation must be above 0 and at most 1, not {utilisation:g}.", f"Usual is {UTILISATION}.")
-    size = image_size(preset, table, options.image_size) if task in IMAGES else 0
-    config = model_config(table, origin="model", **_sizes(preset, table, task, vocab_size, size))
+    size = image_size(preset, table, options.image_size) if spec.reads_images else 0
+    config = model_config(table, origin="model", **_sizes(preset, table, spec, vocab_size, size))
     network = meta_model(config)
-    shape, tokens = batch_shape(network, config, options, model=preset.name, task=task, size=size)
+    shape, tokens = batch_shape(network, config, options, model=preset.name, spec=spec, size=size)
     found = devices if isinstance(devices, Devices) else find_devices(devices or DeviceOptions())
     parts = parameters_by_part(network)
     return Plan(
         model=preset.name,
         config=config,
-        task=task,
-        vocab_size=vocab_size if has_text else 0,
+        task=spec.name,
+        vocab_size=vocab_size if spec.reads_text else 0,
         tokens=tokens,
         batch=shape,
         steps=steps,
@@ -180,21 +173,21 @@ def parameters_by_part(network: nn.Module) -> dict[str, int]:
     return counts
 
 
-def _checked_task(preset: Preset, task: str) -> str:
+def _spec(preset: Preset, task: str) -> TaskSpec:
     if task and task not in preset.tasks:
         raise UsageError(f"{preset.name} does not support the task '{task}'.", did_you_mean(task, preset.tasks))
-    return task or preset.tasks[0]
+    return find_spec(task or preset.tasks[0])
 
 
-def _sizes(preset: Preset, table: ModelTable, task: str, vocab_size: int, image_size: int) -> dict[str, Any]:
+def _sizes(preset: Preset, table: ModelTable, spec: TaskSpec, vocab_size: int, image_size: int) -> dict[str, Any]:
     """The fields that the data would decide."""
     names = {field.name for field in fields(preset.config)}
     if table.fields.get("n_features"):
         vocab_size = 0  # vectors have no vocabulary
     sizes: dict[str, Any] = {name: vocab_size for name in ("vocab", "source_vocab", "target_vocab") if name in names}
-    if "head" in names and task in _HEADS:
-        sizes["head"], sizes["n_outputs"] = _HEADS[task]
-    if task in IMAGES:
+    if "head" in names and spec.head:
+        sizes["head"], sizes["n_outputs"] = spec.head, spec.n_outputs
+    if spec.reads_images:
         of_images = {"n_channels": CHANNELS, "n_outputs": CLASSES, "image_size": image_size}
         sizes |= {name: size for name, size in of_images.items() if name in names}
     # What somebody has set stays, such as the number of classes.

@@ -9,11 +9,10 @@ from regard.data.images.decoding import ImageShape
 from regard.errors import UsageError
 from regard.models.model_config import ModelConfig
 from regard.models.presets import Preset, usual_image_size
+from regard.tasks.spec import TaskSpec
 from regard.training import paper
 from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
 
-PAIRS = ("translate", "denoise")  # the tasks that learn one sequence from another
-IMAGES = ("image", "caption")  # the tasks that read images
 TOKENS = 4096  # as training.batch_tokens has it
 PAIR_LENGTH = paper.LENGTH
 TEXT_LENGTH = 128  # of what is classified, tagged or masked; a language model reads as much as it can
@@ -39,16 +38,15 @@ class BatchOptions:
     images: int | None = None
     image_size: int = 0
 
-    def check(self, model: str, task: str) -> None:
+    def check(self, model: str, spec: TaskSpec) -> None:
         """Refuse a number of what a task does not read or write, and a length below 0."""
-        reads_images, has_text = task in IMAGES, task != "image"
         no_images = f"{model} reads text, not images."
         no_tokens = f"The batch size of {model} is a number of images, not of tokens."
         for is_foreign, problem, remedy in (
-            (self.images is not None and not reads_images, no_images, "Give the number of tokens per step."),
-            (self.image_size and not reads_images, no_images, "Leave the image size out."),
-            (self.tokens is not None and reads_images, no_tokens, "Give the number of images."),
-            (self.length and not has_text, f"{model} reads and writes no tokens.", "Leave the length out."),
+            (self.images is not None and not spec.reads_images, no_images, "Give the number of tokens per step."),
+            (self.image_size and not spec.reads_images, no_images, "Leave the image size out."),
+            (self.tokens is not None and spec.reads_images, no_tokens, "Give the number of images."),
+            (self.length and not spec.reads_text, f"{model} reads and writes no tokens.", "Leave the length out."),
         ):
             if is_foreign:
                 raise UsageError(problem, remedy)
@@ -76,32 +74,33 @@ def image_size(preset: Preset, table: ModelTable, given: int) -> int:
 
 
 def batch_shape(
-    network: nn.Module, config: ModelConfig, options: BatchOptions, *, model: str, task: str, size: int
+    network: nn.Module, config: ModelConfig, options: BatchOptions, *, model: str, spec: TaskSpec, size: int
 ) -> tuple[AnyBatchShape, tuple[int, ...]]:
     """Return what a step reads, and its tokens: of source and target, of a text, or of captions; none without text.
 
     size: of images, in pixels to an edge
     """
-    if task in IMAGES:
-        images = _image_shape(config, options, task=task, size=size)
+    if spec.reads_images:
+        images = _image_shape(config, options, spec=spec, size=size)
         return images, (
             round(images.n_images) * images.n_captions * images.caption_length,
         ) if images.n_captions else ()
-    tokens = _tokens(TOKENS if options.tokens is None else options.tokens, model=model, task=task)
+    tokens = _tokens(TOKENS if options.tokens is None else options.tokens, config, model=model, spec=spec)
     require_positive("The number of tokens per step", min(tokens))
-    usual = PAIR_LENGTH if task == "translate" else getattr(config, "context", TEXT_LENGTH)
+    usual = PAIR_LENGTH if spec.reads == "pairs" else getattr(config, "context", TEXT_LENGTH)
     return _sequence_shape(network, tokens, options.length, usual=usual), tokens
 
 
-def _tokens(tokens: int | tuple[int, int], *, model: str, task: str) -> tuple[int, ...]:
+def _tokens(tokens: int | tuple[int, int], config: ModelConfig, *, model: str, spec: TaskSpec) -> tuple[int, ...]:
     """The tokens of each side of a step: of source and target, or of a text alone."""
+    two_sided = hasattr(config, "target_vocab")
     if not isinstance(tokens, int):
-        if task not in PAIRS:
+        if not two_sided:
             raise UsageError(f"{model} reads text, not pairs of source and target.", "Give one number of tokens.")
         return tokens
-    if task == "translate":
+    if spec.reads == "pairs":
         return tokens, tokens
-    if task == "denoise":  # a mark takes the place of each hidden span, and stands before it in the target
+    if two_sided:  # span corruption: a mark takes the place of each hidden span, and stands before it in the target
         corruption = CorruptionConfig()
         hidden = corruption.rate * tokens
         marks = hidden / corruption.span
@@ -109,14 +108,14 @@ def _tokens(tokens: int | tuple[int, int], *, model: str, task: str) -> tuple[in
     return (tokens,)
 
 
-def _image_shape(config: ModelConfig, options: BatchOptions, *, task: str, size: int) -> ImageBatchShape:
+def _image_shape(config: ModelConfig, options: BatchOptions, *, spec: TaskSpec, size: int) -> ImageBatchShape:
     """How many images a step has, of which size; those to be described with their captions."""
-    n_images = default_config(task).training.batch_images if options.images is None else options.images
+    n_images = default_config(spec.name).training.batch_images if options.images is None else options.images
     require_positive("The number of images per step", n_images)
     # A model made for one size of images has it as a field, which somebody may have set.
     shape = ImageShape(getattr(config, "image_size", size), getattr(config, "n_channels", CHANNELS))
     images = ImageBatchShape(n_images=n_images, size=shape.size)
-    if task == "image":
+    if not spec.reads_text:
         return images
     return replace(images, n_captions=CAPTIONS, caption_length=options.length or CAPTION_LENGTH)
 

@@ -32,8 +32,6 @@ from regard.training.schedules import check_schedule
 from regard.training.session import Session
 from regard.training.weight_transfer import WarmStart
 
-IMAGES = ("image", "caption")  # tasks whose folders and files have hashes of their own kind, known when they are read
-
 
 def train(
     config: RunConfig,
@@ -118,7 +116,8 @@ def resume(
     with locked(run), runtime.denormals_as_zero():
         checkpoints.clean(run)
         recorded = run.read_task().get("files", {})
-        if config.task not in IMAGES:  # found at once, and also where a change keeps the data from being prepared
+        if not find_spec(config.task).reads_images:  # whose hashes are of another kind, known when they are read
+            # Now, to be found also where a change keeps the data from being prepared.
             refuse_changed_data(run, recorded, {file: content_hash(file) for file in recorded})
         # A number of threads is part of the last bits of every sum: the run keeps its own.
         machine = runtime.prepare(config.runtime)
@@ -132,12 +131,12 @@ def resume(
             warm_start.reload(model, run)
         session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
         if names.find(run):
-            checkpoint, notes = selection.newest_good(run)
+            checkpoint, notes = selection.newest_intact(run)
             for note in notes:
                 yield Noted(text=note)
             session.restore(checkpoint)
         else:
-            metrics.cut(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
+            metrics.truncate(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
         yield from session.train()

@@ -8,32 +8,32 @@ from regard.errors import ConfigError, did_you_mean
 
 
 def inverse_sqrt(step: int, *, warmup: int, total: int) -> float:
-    """Rise in a line to 1 at `warmup`, then fall as 1 / √step (Vaswani et al. 2017, 5.3). Needs no end."""
+    """Linear warm-up to 1, then inverse square root decay, 1 / √step (Vaswani et al. 2017, 5.3). Needs no end."""
     warmup = max(1, warmup)
     return min(step / warmup, math.sqrt(warmup / max(1, step)))
 
 
 def cosine(step: int, *, warmup: int, total: int) -> float:
-    """Rise in a line to 1 at `warmup`, then fall along half a cosine, to 0 just after `total`."""
+    """Linear warm-up to 1, then cosine decay, to 0 just after `total`."""
     if step < warmup:
         return step / warmup
-    return 0.5 * (1 + math.cos(math.pi * _fallen(step, warmup, total)))
+    return 0.5 * (1 + math.cos(math.pi * _decayed(step, warmup, total)))
 
 
 def linear(step: int, *, warmup: int, total: int) -> float:
-    """Rise in a line to 1 at `warmup`, then fall in a line, to 0 just after `total`."""
+    """Linear warm-up to 1, then linear decay, to 0 just after `total`."""
     if step < warmup:
         return step / warmup
-    return 1 - _fallen(step, warmup, total)
+    return 1 - _decayed(step, warmup, total)
 
 
-def _fallen(step: int, warmup: int, total: int) -> float:
+def _decayed(step: int, warmup: int, total: int) -> float:
     """The share of the way from `warmup` to the end. The end is one step later than `total`: the last update counts."""
     return min(1.0, (step - warmup) / max(1, total + 1 - warmup))
 
 
 def constant(step: int, *, warmup: int, total: int) -> float:
-    """Rise in a line to 1 at `warmup` and stay there."""
+    """Linear warm-up to 1, then constant."""
     return min(1.0, step / max(1, warmup))
 
 

@@ -17,10 +17,10 @@ from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
 from regard.runs.folder import RunFolder
 from regard.runs.metrics import Metrics
-from regard.runs.ranking import worth
+from regard.runs.ranking import rank_key
 from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, Validation
-from regard.training import fine_tuning
+from regard.training import fine_tuning, intervals
 from regard.training.card import model_card
 from regard.training.ema import WeightEMA
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
@@ -55,7 +55,7 @@ class Session:
         self.init_facts = (*facts, *fine_tuning.facts(model, lr_factors, config.training))
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
         self.state = TrainingState(order=order_settings(config), best_by=config.training.best_by)
-        self.steps_per_epoch = math.ceil(len(prepared.train.order(0)) / config.training.accumulate)
+        self.steps_per_epoch = intervals.steps_per_epoch(len(prepared.train.order(0)), config.training)
         self.trainer = Trainer(
             model=model,
             task=prepared.task,
@@ -65,7 +65,7 @@ class Session:
             config=config.training,
             machine=machine,
             seed=config.seed,
-            total=self._total_steps(),
+            total=intervals.last_step(config.training, steps_per_epoch=self.steps_per_epoch),
             workers=config.runtime.workers,
         )
 
@@ -85,7 +85,7 @@ class Session:
             self.trainer.ema.restore(checkpoints.load_weights(checkpoint, which="ema"))
         self.state = dataclasses.replace(state, order=self.state.order)
         selection.drop_after(self.run, step=checkpoint.step)
-        metrics.cut(self.run, step=checkpoint.step, validated=state.validation is not None)
+        metrics.truncate(self.run, step=checkpoint.step, validated=state.validation is not None)
 
     def report(self) -> Report:
         """Say what is known before the next step, the time of a step measured."""
@@ -144,35 +144,22 @@ class Session:
             if validate:
                 yield from self._validate(log)
                 reason = reason or self._stop_reason(stop.number)  # it may end the patience
-            if validate or reason or self._save_is_due(time.monotonic() - saved):
+            seconds = time.monotonic() - saved
+            if validate or reason or intervals.save_is_due(self.config.training, step=update.step, seconds=seconds):
                 yield self._save(log)
                 saved = time.monotonic()
             if reason:
                 return reason
         raise AssertionError("updates never end by themselves")
 
-    def _total_steps(self) -> int:
-        """The number of the last update, 0 if nobody knows: the schedule's end."""
-        training = self.config.training
-        by_epochs = max(training.epochs * self.steps_per_epoch, training.min_steps) if training.epochs else 0
-        ends = [training.steps, by_epochs]
-        return min((end for end in ends if end), default=0)
-
     def _validation_is_due(self) -> bool:
         step = self.state.cursor.step
-        every = self.config.training.validate_every or max(200, self.steps_per_epoch)
-        return step > 0 and step % every == 0
+        return intervals.validation_is_due(self.config.training, step=step, steps_per_epoch=self.steps_per_epoch)
 
     def _validation_is_missing(self, reason: str) -> bool:
         """A signal can come between an update and its validation, which the next process then makes up for."""
         step = self.state.cursor.step
         return step > 0 and step not in self.state.validated and (self._validation_is_due() or bool(reason))
-
-    def _save_is_due(self, seconds: float) -> bool:
-        training = self.config.training
-        by_steps = training.save_every_steps and self.state.cursor.step % training.save_every_steps == 0
-        by_time = training.save_every_minutes and seconds >= 60 * training.save_every_minutes
-        return bool(by_steps or by_time)
 
     def _stop_reason(self, signal: int) -> str:
         """Say why to stop now, if at all. A signal may come at any instant: who decides by it asks once and keeps it."""
@@ -204,7 +191,7 @@ class Session:
 
     def _is_best(self, record: Mapping[str, Any]) -> bool:
         best_by = self.state.best_by
-        return worth(record, best_by) > worth(self.state.best, best_by)
+        return rank_key(record, best_by) > rank_key(self.state.best, best_by)
 
     def _score(self) -> Validation:
         model = self.trainer.model

@@ -52,7 +52,7 @@ class RunSummary:
 
 
 def summarise(run: RunFolder) -> RunSummary:
-    """Read what a run is and has reached. Nothing is verified: that is for whoever loads a checkpoint."""
+    """Read what a run is and has reached. Nothing is verified: that is done when a checkpoint is loaded."""
     config = run.read_config()
     steps, averages = find(run), find(run, kind="average")
     states = {step: _read_state(path) for step, path in steps.items()}

@@ -73,7 +73,7 @@ def test_an_unknown_name_gets_the_near_one() -> None:
     assert caught.value.remedy == "Did you mean english?"
     with pytest.raises(DataError) as caught:
         chosen(["en", "de"], source="fr")
-    assert caught.value.remedy == "There is: de, en."
+    assert caught.value.remedy == "Available: de, en."
 
 
 def test_both_sides_must_differ() -> None:

@@ -49,7 +49,7 @@ def test_the_column_of_the_part_is_not_in_the_way() -> None:
     assert chosen("phrase", "y", "set", split_column="set", by_split=True) == Columns("phrase", "", "y", "set")
     assert chosen("phrase", "y", "set", split_column="set") == Columns("phrase", "", "y", "set")
     assert chosen("phrase", "y", split_column="set") == Columns("phrase", "", "y")
-    with pytest.raises(DataError, match=r"^a.csv has no column 'set'\.\nThere is: phrase, y\.$"):
+    with pytest.raises(DataError, match=r"^a.csv has no column 'set'\.\nAvailable: phrase, y\.$"):
         chosen("phrase", "y", split_column="set", by_split=True)
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_column_gets_the_near_name() -> None:
     error = fault("text", "label", text="txet")
     assert error.problem == "a.csv has no column 'txet'."
     assert error.remedy == "Did you mean text?"
-    assert fault("text", "label", label="3").remedy == "There is: label, text."
+    assert fault("text", "label", label="3").remedy == "Available: label, text."
 
 
 def test_without_a_header_the_near_name_may_stand_in_the_first_row() -> None:

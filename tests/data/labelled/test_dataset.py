@@ -422,7 +422,7 @@ def test_examples_to_be_scored(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         encoded(("x", "z"), on_bad="keep-going")
     assert caught.value.problem == f"{file}:3: the label 'y' is none of the 2 that the model knows."
-    assert caught.value.remedy == "There is: x, z."
+    assert caught.value.remedy == "Available: x, z."
 
 
 def test_what_does_not_go_together(tmp_path: Path, examples: list[tuple[str, str]]) -> None:

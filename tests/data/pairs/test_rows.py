@@ -152,7 +152,7 @@ def test_columns_by_number(tmp_path: Path) -> None:
     assert sides([write(tmp_path / "a.tsv", "Yes\tJa\n")], "2", "1") == [("Ja", "Yes")]
     assert sides([write(tmp_path / "b.tsv", "7\tYes\tJa\n")], "3", "2") == [("Ja", "Yes")]
     error = error_of([str(tmp_path / "a.tsv")], "1", "3")
-    assert (error.problem, error.remedy) == (f"{tmp_path}/a.tsv has no column '3'.", "There is: 1, 2.")
+    assert (error.problem, error.remedy) == (f"{tmp_path}/a.tsv has no column '3'.", "Available: 1, 2.")
 
 
 def test_columns_by_name(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_records_of_source_and_target(tmp_path: Path) -> None:
 def test_names_that_no_record_has(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", '{}\n{"en": "Yes", "fr": "Oui"}\n{"id": "7", "en": "No"}\n')
     error = error_of([file], "en", "de")
-    assert (error.problem, error.remedy) == (f"{file} has no column 'de'.", "There is: en, fr, id.")
+    assert (error.problem, error.remedy) == (f"{file} has no column 'de'.", "Available: en, fr, id.")
     error = error_of([write(tmp_path / "b.jsonl", '{"text": "a"}\n{"text": "b"}\n')])
     assert (error.problem, error.remedy) == (f"{tmp_path}/b.jsonl holds 1 column: text.", "A pair of them is needed.")
     error = error_of([write(tmp_path / "c.jsonl", '{"id": "7"}\n{"id": "7", "en": "a", "de": "b"}\n')])
@@ -321,7 +321,7 @@ def test_a_language_that_a_catalogue_does_not_name(tmp_path: Path) -> None:
     assert sides([file]) == sides([file], "en", "de") == sides([file], target="de") == [("Yes", "Ja")]
     assert sides([file], "de", "en") == sides([file], "de") == [("Ja", "Yes")]
     error = error_of([file], "fr", "de")
-    assert (error.problem, error.remedy) == (f"{file} has no language 'fr'.", "There is: de, en.")
+    assert (error.problem, error.remedy) == (f"{file} has no language 'fr'.", "Available: de, en.")
 
 
 def test_too_many_languages_are_listed(tmp_path: Path) -> None:
