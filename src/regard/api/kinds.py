@@ -20,7 +20,7 @@ from regard.errors import UsageError
 from regard.tasks.denoising.fill_mask import Filled
 from regard.tasks.denoising.masked_lm import MaskedLMTask
 from regard.tasks.denoising.span_corruption import DenoisingTask
-from regard.tasks.embedding import Embedder
+from regard.tasks.embedding import Embedder, Embedding
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.images.captioning import CaptioningTask
 from regard.tasks.images.image_classification import ImageClassificationTask
@@ -34,6 +34,7 @@ from regard.tasks.results import Result, Results
 from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation
 
+Told = Callable[[int], None] | None  # who is told how many are done
 Texts = list[str] | tuple[str, ...]
 Vectors = npt.NDArray[np.floating]
 Image = str | os.PathLike[str] | npt.NDArray[Any]
@@ -101,14 +102,15 @@ class CaptionSettings(TextMetricSettings, total=False):
 class TextRun(Run[Any]):
     """A run that reads text, and so can embed it."""
 
+    @overload
+    def embed(self, texts: str, *, tokens: bool = ..., pooling: str = ..., progress: Told = ...) -> Embedding: ...
+    @overload
     def embed(
-        self,
-        texts: str | Texts,
-        *,
-        tokens: bool = False,
-        pooling: str = "",
-        progress: Callable[[int], None] | None = None,
-    ) -> Any:
+        self, texts: Texts, *, tokens: bool = ..., pooling: str = ..., progress: Told = ...
+    ) -> list[Embedding]: ...
+    def embed(
+        self, texts: str | Texts, *, tokens: bool = False, pooling: str = "", progress: Told = None
+    ) -> Embedding | list[Embedding]:
         """Turn texts into vectors by the states of the model's encoder, or of a language model; see `Embedder`.
 
         tokens:   a vector for each word, too

@@ -8,6 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from regard.evaluation.metrics import find_metric
 from regard.evaluation.scores import Score
 from regard.evaluation.significance import SEED, Significance, compare_to_baseline
 from regard.evaluation.sufficient_statistics import Floats, Statistics
-from regard.evaluation.table import Table
+from regard.evaluation.table import Table, records_to_csv
 
 TESTS = {"bootstrap_p": "p bootstrap", "randomisation_p": "p randomisation", "mcnemar_p": "p McNemar"}
 
@@ -152,6 +153,10 @@ class Comparison:
             for one in self.results
             for found in one.significance
         ]
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the records as CSV, and write them to `path` if one is given."""
+        return records_to_csv(self.records(), path)
 
     def to_json(self) -> dict[str, Any]:
         """All facts as data that `json.dumps` takes."""

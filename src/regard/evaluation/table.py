@@ -1,8 +1,13 @@
 """A table of results that knows no renderer: as aligned lines, as records for pandas, as HTML in a notebook."""
 
+import csv
 import html
+import io
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 _GAP = "  "
 
@@ -41,6 +46,22 @@ class Table:
     def _html_cell(self, tag: str, column: int, text: str) -> str:
         side = "left" if column in self.left else "right"
         return f'<{tag} style="text-align: {side}">{html.escape(text)}</{tag}>'
+
+
+def records_to_csv(records: Sequence[Mapping[str, Any]], path: str | Path | None = None) -> str:
+    """Return flat records as CSV, and write them to `path` if one is given; a record may lack columns of others."""
+    written = io.StringIO()
+    table = csv.DictWriter(written, columns_of(records), lineterminator="\n")
+    table.writeheader()
+    table.writerows(records)
+    if path is not None:
+        Path(path).write_text(written.getvalue(), encoding="utf-8")
+    return written.getvalue()
+
+
+def columns_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns of flat records, in the order in which they first come."""
+    return list(dict.fromkeys(name for record in records for name in record))
 
 
 def _width(text: str) -> int:

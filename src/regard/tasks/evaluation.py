@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from regard.evaluation.confusion_matrix import ConfusionMatrix
 from regard.evaluation.scores import Score, score_table, scores_to_json
 from regard.evaluation.sufficient_statistics import Statistics
-from regard.evaluation.table import Table
+from regard.evaluation.table import Table, records_to_csv
 from regard.tasks.results import Result, Results
 
 
@@ -84,6 +85,10 @@ class Evaluation:
     def records(self) -> list[dict[str, Any]]:
         """One flat dict per score: `pandas.DataFrame(evaluation.records())`."""
         return [{"metric": one.name, "value": one.value, "signature": one.signature} for one in self.scores]
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the records as CSV, and write them to `path` if one is given."""
+        return records_to_csv(self.records(), path)
 
     def to_json(self) -> dict[str, Any]:
         """All but the predictions, as data that `json.dumps` takes."""

@@ -3,13 +3,12 @@
 As lines for people, as cells of a table (pandas takes `records()`), as JSON for programs, as HTML in a notebook.
 """
 
-import csv
 import html
-import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from regard.evaluation.table import columns_of, records_to_csv
 
 N_SHOWN = 10  # results that the repr of a list shows
 
@@ -54,14 +53,7 @@ class Results(list[ResultType]):
 
     def to_csv(self, path: str | Path | None = None, *, top: int = 0) -> str:
         """Return the records as CSV, and write them to `path` if one is given."""
-        records = self.records(top=top)
-        written = io.StringIO()
-        table = csv.DictWriter(written, _columns(records), lineterminator="\n")
-        table.writeheader()
-        table.writerows(records)
-        if path is not None:
-            Path(path).write_text(written.getvalue(), encoding="utf-8")
-        return written.getvalue()
+        return records_to_csv(self.records(top=top), path)
 
     def __repr__(self) -> str:
         shown = [repr(one) for one in self[:N_SHOWN]]
@@ -70,14 +62,10 @@ class Results(list[ResultType]):
 
     def _repr_html_(self) -> str:
         records = [one.cells() for one in self[:N_SHOWN]]
-        columns = _columns(records)
+        columns = columns_of(records)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
         rows = ("".join(f"<td>{html.escape(str(record.get(name, '')))}</td>" for name in columns) for record in records)
         return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
-
-
-def _columns(records: Iterable[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for record in records for name in record))
 
 
 def one_line(text: str) -> str:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from regard.inspection.block_ablation import ablate_blocks
 from torch import nn
 
 import regard
 from regard.errors import UsageError
-from regard.inspection.block_ablation import ablate_blocks
 from regard.models.resnet import ResNet
 
 
