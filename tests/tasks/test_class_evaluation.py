@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from regard.tasks.class_evaluation import MAX_CLASSES, class_probabilities, class_sections
+from regard.tasks.class_evaluation import MAX_CLASSES, class_probabilities, class_sections, class_statistics
 
 
 def test_probabilities_come_with_the_likeliest_class_first() -> None:
@@ -30,3 +30,13 @@ def test_a_matrix_of_many_classes_is_no_table() -> None:
         _, (_, _, confusion) = class_sections(range(n), range(n), [f"class {number}" for number in range(n)], unit="x")
         assert (confusion.table is not None) == shown
         assert len(confusion.data) == n
+
+
+def test_statistics_of_runs_with_the_same_classes_go_by_one_signature() -> None:
+    first, second = (
+        class_statistics([0, 0, 1], predicted, ["x", "y", "z"], unit="x") for predicted in ([0, 1, 1], [2, 2, 2])
+    )
+    assert [one.value for one in first] == pytest.approx([200 / 3, 200 / 3])
+    assert [one.signature for one in first] == [one.signature for one in second]
+    others = class_statistics(gold, [0, 1, 1], ["x", "y", "w"], unit="x")
+    assert [one.signature == other.signature for one, other in zip(first, others, strict=True)] == [True, False]

@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.data.pipeline.corpus import Corpus, Integers
 
 Rows = Sequence[Sequence[int] | Integers]
+Floats = npt.NDArray[np.float32]
 Loss = Callable[[Any], tuple[Tensor, float]]  # from a batch to its summed loss and the weight of it
 
 
@@ -39,6 +40,26 @@ def locations(corpus: Corpus, files: Sequence[str], rows: npt.ArrayLike) -> list
     """Where rows of a corpus come from, as FILE:LINE."""
     file, line = corpus.numbers["file"], corpus.numbers["line"]
     return [f"{files[file[row]]}:{line[row]}" for row in np.asarray(rows).tolist()]
+
+
+def read_in_batches(
+    batches: Iterable[npt.NDArray[np.int64]],
+    read: Callable[[npt.NDArray[np.int64]], Iterable[Floats]],
+    *,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Floats]:
+    """What a model says of each of N examples, in the order of their numbers.
+
+    batches:   the numbers of examples that are read together, from 0 to below N, each once
+    read:      from such numbers to what is said of each; without gradients
+    progress:  told how many examples are read
+    """
+    found: dict[int, Floats] = {}
+    with torch.inference_mode():
+        for numbers in batches:
+            found |= zip(numbers.tolist(), read(numbers), strict=True)
+            progress(len(found))
+    return [found[number] for number in range(len(found))]
 
 
 def summed_loss(

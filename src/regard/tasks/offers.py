@@ -5,7 +5,7 @@ makes it quicker (`StatesModel`), lets it decode (`Decodable`), embed texts (`En
 docs/guides/own-network.md walks through them.
 """
 
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,6 @@ class Trainable(Protocol):
     def __call__(self, *inputs: Any) -> Tensor: ...
 
 
-@runtime_checkable
 class StatesModel(Protocol):
     """A model that separates its states (B, T, D) from its output layer: the logits of a whole batch are never kept."""
 
@@ -26,25 +25,37 @@ class StatesModel(Protocol):
     def states(self, *inputs: Any) -> Tensor: ...
 
 
-@runtime_checkable
 class Encodable(Protocol):
     """An encoder: ids (B, T) of lengths (B,) to states (B, T, D)."""
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor: ...
 
 
-@runtime_checkable
 class Pooled(Encodable, Protocol):
     """An encoder-only model, which can say one vector (B, D) of a whole sequence."""
 
     def pooled(self, states: Tensor, lengths: Tensor) -> Tensor: ...
 
 
-@runtime_checkable
 class MaskedHead(Encodable, Protocol):
     """An encoder that predicts tokens at some positions alone: `head.transform` and then `head.output`."""
 
     head: Any
+
+
+def has_states(model: object) -> TypeGuard[StatesModel]:
+    """Whether a model offers its states and its output layer apart."""
+    return hasattr(model, "states") and hasattr(model, "output")
+
+
+def can_encode(model: object) -> TypeGuard[Encodable]:
+    """Whether a model offers `encode(ids, lengths)`."""
+    return hasattr(model, "encode")
+
+
+def is_encoder_only(model: object) -> TypeGuard[Pooled]:
+    """Whether a model reads a whole sequence between a start and an end token, and pools it."""
+    return can_encode(model) and hasattr(model, "pooled")
 
 
 def can_decode(model: object) -> bool:
@@ -67,6 +78,17 @@ def context_length(model: object) -> int | None:
     """The most tokens that a language model attends to: its context; else what its positions reach."""
     context = getattr(model, "context", None)
     return max_length(model) if context is None else int(context)
+
+
+def trained_context(model: object) -> int | None:
+    """The most tokens that a model has learned to read at once: what its positions reach, or the context it trained with."""
+    limit = max_length(model) or getattr(getattr(model, "config", None), "context", None)
+    return None if limit is None else int(limit)
+
+
+def reads_both_ways(model: object) -> bool:
+    """Whether the second half of a model's states was read from the end, as a bidirectional recurrent network's is."""
+    return bool(getattr(getattr(model, "config", None), "bidirectional", False))
 
 
 def alignment_tap(model: object) -> str | None:

@@ -7,40 +7,39 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
+from regard.tasks.offers import has_states
 
 
 def token_loss(
-    model: Any, inputs: tuple[Tensor | None, ...], goals: Tensor, real: Tensor | None, *, smoothing: float
+    model: Any, inputs: tuple[Tensor | None, ...], targets: Tensor, mask: Tensor | None, *, smoothing: float
 ) -> tuple[Tensor, float]:
-    """Return the sum of the cross entropies of `goals` (B, T) where they are `real` (everywhere, if None), and their number.
+    """Return the sum of the cross entropies of `targets` (B, T) where `mask` (B, T) is True, and how many these are.
 
-    A model that offers `states(*inputs)` (B, T, D) and an output layer is spared the logits of the whole batch; any other
-    returns them.
+    mask: None for all of them. A model that offers `states(*inputs)` (B, T, D) and an output layer is spared the logits of
+    the whole batch; any other returns them.
     """
-    chosen = _chosen(goals, real)
-    if hasattr(model, "states"):
-        bias = getattr(model.output, "bias", None)
-        states = _chosen(model.states(*inputs), real)
-        return output_cross_entropy(states, model.output.weight, bias, chosen, smoothing=smoothing), len(chosen)
-    logits = _chosen(model(*inputs), real)
-    return F.cross_entropy(logits, chosen, label_smoothing=smoothing, reduction="sum"), len(chosen)
+    wanted = _masked(targets, mask)
+    if has_states(model):
+        states, output = _masked(model.states(*inputs), mask), model.output
+        return output_cross_entropy(states, output.weight, output.bias, wanted, smoothing=smoothing), len(wanted)
+    logits = _masked(model(*inputs), mask)
+    return F.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum"), len(wanted)
 
 
-def token_losses(model: Any, inputs: tuple[Tensor | None, ...], goals: Tensor, real: Tensor | None) -> Tensor:
-    """Return the cross entropy of each of the N `goals` that are `real`, (N,), in their order; for scores, not to learn."""
-    chosen = _chosen(goals, real)
-    if not hasattr(model, "states"):
-        return F.cross_entropy(_chosen(model(*inputs), real).float(), chosen, reduction="none")
-    states, weight = _chosen(model.states(*inputs), real), model.output.weight
-    bias = getattr(model.output, "bias", None)
+def token_losses(model: Any, inputs: tuple[Tensor | None, ...], targets: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the cross entropy of each of the N `targets` where `mask` is True, (N,), in order; for scores, not to learn."""
+    wanted = _masked(targets, mask)
+    if not has_states(model):
+        return F.cross_entropy(_masked(model(*inputs), mask).float(), wanted, reduction="none")
+    states, weight, bias = _masked(model.states(*inputs), mask), model.output.weight, model.output.bias
     rows = max(1, CHUNK_ELEMENTS // len(weight))  # the logits of so many at a time
     losses = [
-        F.cross_entropy(F.linear(part.to(weight.dtype), weight, bias).float(), wanted, reduction="none")
-        for part, wanted in zip(states.split(rows), chosen.split(rows), strict=True)
+        F.cross_entropy(F.linear(part.to(weight.dtype), weight, bias).float(), own, reduction="none")
+        for part, own in zip(states.split(rows), wanted.split(rows), strict=True)
     ]
     return torch.cat(losses)
 
 
-def _chosen(values: Tensor, real: Tensor | None) -> Tensor:
-    """The values (B, T, …) that are real, as (N, …)."""
-    return values.flatten(0, 1) if real is None else values[real]
+def _masked(values: Tensor, mask: Tensor | None) -> Tensor:
+    """The values (B, T, …) where the mask is True, as (N, …)."""
+    return values.flatten(0, 1) if mask is None else values[mask]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.bert import Bert, BertConfig
 from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
+from regard.tasks.labelling.base import LabelOptions
 from regard.tasks.labelling.classification import ClassificationTask, Classified
 from regard.tasks.labelling.examples import SequenceExamples
 from regard.tasks.task import Prepared
@@ -26,6 +28,7 @@ ROWS = [
     ("good", "good"),
     ("a bad day", "bad"),
 ]
+OPTIONS = LabelOptions()
 SIZES: dict[str, Any] = {"n_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 32, "max_positions": 40, "dropout": 0.0}
 
 
@@ -89,7 +92,7 @@ def test_a_saved_task_answers_the_same(tmp_path: Path) -> None:
     task.save(tmp_path / "vocabulary")
     again = ClassificationTask.load(task.config, tmp_path / "vocabulary")
     texts = ["a fine day", "bad"]
-    assert again.predict(model, texts) == task.predict(model, texts)
+    assert again.predict(model, texts, OPTIONS) == task.predict(model, texts, OPTIONS)
     assert again.model_fields() == task.model_fields()
     assert prepare(tmp_path, vocabulary=tmp_path / "vocabulary").task.model_fields() == task.model_fields()
     (tmp_path / "vocabulary" / "labels.json").unlink()
@@ -117,7 +120,7 @@ def test_the_loss_is_the_cross_entropy_of_all_examples(tmp_path: Path) -> None:
     batch = valid.batch(np.arange(5), CPU)
     logits = model(batch.inputs, batch.lengths, batch.segments)
     gold = torch.tensor([1, 1, 1, 0, 0])
-    assert batch.labels is not None and batch.labels.tolist() == gold.tolist()
+    assert batch.targets is not None and batch.targets.tolist() == gold.tolist()
     for smoothing in (0.0, 0.1):
         loss, weight = task.loss(model, batch, smoothing=smoothing)
         assert weight == 5
@@ -138,7 +141,7 @@ def test_balanced_classes_weigh_an_example_by_how_rare_its_class_is(tmp_path: Pa
     assert float(loss.detach()) == pytest.approx(
         float((losses[:3].sum() * 2 / 3 + losses[3:].sum() * 2).detach()), rel=1e-6
     )
-    [found, *_] = task.scores(model, valid)
+    [found, *_] = task.scores(valid.corpus, task.logits(model, valid.sequences))
     assert found.value == pytest.approx(float(loss.detach()) / weight, rel=1e-6)
     assert found.signature == "unit:example|class weights:balanced"
 
@@ -180,8 +183,7 @@ def test_a_few_texts_are_learnt_by_heart(tmp_path: Path, pooling: str) -> None:
     assert re.fullmatch(r"good \(\d+ %\)", predicted)
     assert len(validation.samples) == 3
     assert not task.validate(model, valid, task.config.decoding, n_samples=0).samples
-    assert task.confusion(valid, task.outputs(model, valid)).tolist() == [[2, 0], [0, 3]]
-    assert [one.label for one in task.predict(model, ["a bad day", "good"])] == ["bad", "good"]
+    assert [one.label for one in task.predict(model, ["a bad day", "good"], OPTIONS)] == ["bad", "good"]
 
 
 class Own(nn.Module):
@@ -231,33 +233,34 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 def test_answers_come_in_order_whatever_their_lengths(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path, {"training.batch_tokens": 16}))
     texts = ["a fine dog", "", "good", "what a bad day this", "bad"]
-    done: list[int] = []
-    found = task.predict(model, texts, progress=done.append)
-    assert done[-1] == 5 and len(done) > 2
+    done: list[tuple[str, int]] = []
+    found = task.predict(model, texts, LabelOptions(progress=lambda *told: done.append(told)))
+    assert done[-1] == ("reading", 5) and len(done) > 2
     for text, one in zip(texts, found, strict=True):
-        [alone] = task.predict(model, [text])
+        [alone] = task.predict(model, [text], OPTIONS)
         assert isinstance(one, Classified)
         assert one.label == alone.label and one.probability == pytest.approx(alone.probability, abs=1e-6)
         assert list(one.probabilities.values()) == sorted(one.probabilities.values(), reverse=True)
         assert sum(one.probabilities.values()) == pytest.approx(1)
         assert one.probabilities[one.label] == one.probability
-        assert not one.cut
-    assert task.predict(model, []) == []
+        assert not one.cut and not one.truncation
+    assert task.predict(model, [], OPTIONS) == []
 
 
 def test_a_text_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
-    short, long = task.predict(model, ["a" * 37, "a" * 37 + "good day"])
+    short, long = task.predict(model, ["a" * 37, "a" * 37 + "good day"], OPTIONS)
     assert (short.cut, long.cut) == (False, True)
+    assert (short.truncation, long.truncation) == ("", "cut at the end")
     assert long.probability == pytest.approx(short.probability)
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
     with pytest.raises(UsageError, match=r"^The model learned from single texts, and second ones are given\."):
-        task.predict(model, ["a", "b"], ["c"])
+        task.predict(model, ["a", "b"], LabelOptions(texts_b=("c",)))
     with pytest.raises(UsageError, match=r"^Input 1 is no text, but of type ndarray: the run was trained on texts\."):
-        task.predict(model, ["a", np.zeros((2, 2))])  # type: ignore[arg-type]
+        task.predict(model, ["a", np.zeros((2, 2))], OPTIONS)
 
 
 def test_a_second_text_is_read_too(tmp_path: Path) -> None:
@@ -268,15 +271,15 @@ def test_a_second_text_is_read_too(tmp_path: Path) -> None:
     batch = valid.batch(np.arange(2), CPU)
     assert batch.segments is not None and batch.segments.sum(1).tolist() == [6, 6]
     assert valid.text(0) == "a dog | a cat"
-    first, second = task.predict(model, ["a dog", "a dog"], ["a cat", "a dog"])
+    first, second = task.predict(model, ["a dog", "a dog"], LabelOptions(texts_b=("a cat", "a dog")))
     assert first.probability != second.probability
     assert task.table.pairs
     with pytest.raises(
         UsageError, match=r"^The model learned from pairs of texts, and there is no second text\.\nGive one"
     ):
-        task.predict(model, ["a dog"])
+        task.predict(model, ["a dog"], LabelOptions(texts_b=("",)))
     with pytest.raises(UsageError, match=r"^There are 2 texts and 1 second ones\.\nGive one for each text"):
-        task.predict(model, ["a dog", "a cat"], ["a dog"])
+        task.predict(model, ["a dog", "a cat"], LabelOptions(texts_b=("a dog",)))
 
 
 # Evaluation
@@ -285,23 +288,54 @@ def test_a_second_text_is_read_too(tmp_path: Path) -> None:
 def test_a_test_set_is_scored(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
     test = write(tmp_path / "test.csv", ROWS)
-    done: list[int] = []
-    examples = task.read([test], task.config.data, progress=no_progress)
-    scores = task.scores(model, examples, progress=done.append)
-    assert [score.name for score in scores] == ["loss", "accuracy", "macro_f1"]
-    assert done == [4]
-    right = [
-        one.label == label
-        for one, (_, label) in zip(task.predict(model, [text for text, _ in ROWS]), ROWS, strict=True)
-    ]
-    assert scores[1].value == 25 * sum(right)
-    assert task.expected(examples) == [label for _, label in ROWS]
-    answers = task.answers(examples, task.outputs(model, examples))
-    assert [one.label for one in answers] == [one.label for one in task.predict(model, [text for text, _ in ROWS])]
-    assert task.notes(examples) == ()
+    done: list[tuple[str, int]] = []
+    found = task.evaluate(model, [test], LabelOptions(progress=lambda *told: done.append(told)))
+    assert [score.name for score in found.scores] == ["loss", "accuracy", "macro_f1"]
+    assert done[-1] == ("reading", 4)
+    assert (found.count, found.unit, found.notes) == (4, "texts", ())
+    assert found.expected == tuple(label for _, label in ROWS)
+    predicted = task.predict(model, [text for text, _ in ROWS], OPTIONS)
+    assert [one.label for one in predicted] == [one.label for one in found.predictions if isinstance(one, Classified)]
+    assert found["accuracy"] == 25 * sum(one.label == label for one, (_, label) in zip(predicted, ROWS, strict=True))
+    assert [score.value for score in found.scores[1:]] == pytest.approx([one.value for one in found.statistics])
+    assert [len(one) for one in found.statistics] == [4, 4]
+    first = found.predictions[0]
+    assert isinstance(first, Classified)
+    assert found.output[0] == f"good\t{first.label}\t{first.probability:.4f}"
+    assert len(found.output) == 4
     long = write(tmp_path / "long.csv", [*ROWS, ("a" * 50, "good")])
-    [note] = task.notes(task.read([long], task.config.data, progress=no_progress))
+    [note] = task.evaluate(model, [long], OPTIONS).notes
     assert note.startswith("Cut: ") and f"{long}:6" in note
+
+
+def test_a_report_on_each_class_and_the_confusion_matrix(tmp_path: Path) -> None:
+    task, model, valid = parts(prepare(tmp_path))
+    model.train()
+    learn_by_heart(task, model, valid)
+    test = write(tmp_path / "test.csv", [*ROWS, ("a bad day", "good")])
+    found = task.evaluate(model.eval(), [test], OPTIONS)
+    assert found.confusion is not None
+    assert (found.confusion.labels, found.confusion.counts) == (("bad", "good"), ((1, 0), (1, 3)))
+    facts = found.to_json()
+    assert (list(facts["labels"]), [list(row) for row in facts["confusion"]]) == (["bad", "good"], [[1, 0], [1, 3]])
+    assert facts["classes"]["classes"][1] == {
+        "label": "good",
+        "precision": 100,
+        "recall": 75,
+        "f1": pytest.approx(600 / 7),
+        "support": 4,
+    }
+    assert [section.name for section in found.sections if section.table is not None] == ["classes", "confusion"]
+
+
+def test_runs_compare_by_macro_f1_if_they_know_the_same_classes(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path))
+    test = write(tmp_path / "test.csv", ROWS)
+    accuracy, macro_f1 = (one.signature for one in task.evaluate(model, [test], OPTIONS).statistics)
+    other = prepare(tmp_path, {"data.train": [write(tmp_path / "o.csv", [*ROWS, ("so so", "fair")] * 9)]})
+    other_task, other_model, _ = parts(other)
+    found = other_task.evaluate(other_model, [test], OPTIONS).statistics
+    assert (found[0].signature == accuracy, found[1].signature == macro_f1) == (True, False)
 
 
 def test_a_column_tells_which_rows_are_of_the_test_set(tmp_path: Path) -> None:
@@ -314,15 +348,25 @@ def test_a_column_tells_which_rows_are_of_the_test_set(tmp_path: Path) -> None:
     file = write(tmp_path / "all.csv", rows * 5, header="text,label,set")
     task, _, valid = parts(prepare(tmp_path, {"data.train": [file], "data.valid": [], "data.split_column": "set"}))
     assert {valid.text(row) for row in range(len(valid))} == {"bad"}
-    for split, text in (("test", "good"), ("valid", "bad")):
-        examples = task.read([file], task.config.data, split=split, progress=no_progress)
+    for split, text in (("", "good"), ("test", "good"), ("valid", "bad")):
+        examples = task.read([file], LabelOptions(split=split))
         assert [examples.text(row) for row in range(len(examples))] == [text] * 5
+    assert len(task.read([file], LabelOptions(split="all"))) == 20
+    single, _, _ = parts(prepare(tmp_path))
+    with pytest.raises(UsageError) as caught:
+        single.read([file], LabelOptions(split="test"))
+    assert (caught.value.problem, caught.value.remedy) == (
+        "No column says which rows are of the split 'test'.",
+        "Name the column with --split-column.",
+    )
+    data = replace(single.config.data, split_column="set")
+    assert len(single.read([file], LabelOptions(split="train", data=data))) == 10
 
 
 def test_a_long_sample_is_shortened(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
     file = write(tmp_path / "long.csv", [("a dog " * 90, "good")])
-    examples = task.read([file], task.config.data, progress=no_progress)
+    examples = task.read([file], OPTIONS)
     [(text, _, _)] = task.validate(model, examples, task.config.decoding, n_samples=-1).samples
     assert len(text) == 201 and text.endswith("…")
 
@@ -331,7 +375,7 @@ def test_an_unknown_label_is_an_error_with_its_place(tmp_path: Path) -> None:
     task, _, _ = parts(prepare(tmp_path))
     test = write(tmp_path / "test.csv", [*ROWS, ("a day", "goood")])
     with pytest.raises(DataError, match=rf"^{re.escape(test)}:6: .*'goood'.*\n.*good"):
-        task.read([test], task.config.data, progress=no_progress)
+        task.read([test], OPTIONS)
 
 
 # Vectors
@@ -359,17 +403,44 @@ def test_sequences_of_vectors_are_classified(tmp_path: Path) -> None:
     task.save(tmp_path / "vocabulary")
     assert [path.name for path in (tmp_path / "vocabulary").iterdir()] == ["labels.json"]
     again = ClassificationTask.load(task.config, tmp_path / "vocabulary")
-    found = again.predict(model, [np.full((3, 2), 2.0), np.zeros((9, 2))])
+    found = again.predict(model, [np.full((3, 2), 2.0), np.zeros((9, 2))], OPTIONS)
     assert [one.label for one in found] == ["1", "0"]
     assert [one.cut for one in found] == [False, True]
-    assert task.scores(model, task.read([file], task.config.data, progress=no_progress))[1].value > 90
+    evaluation = task.evaluate(model, [file], OPTIONS)
+    assert evaluation["accuracy"] > 90
+    assert (evaluation.unit, evaluation.count) == ("sequences", 30)
     with pytest.raises(
         UsageError, match=r"^Input 1 is an array of shape \(3, 4\): the run was trained on sequences of vec"
     ):
-        task.predict(model, [np.zeros((2, 2)), np.zeros((3, 4))])
+        task.predict(model, [np.zeros((2, 2)), np.zeros((3, 4))], OPTIONS)
     with pytest.raises(
         UsageError, match=r"^Input 0 is a text: the run was trained on sequences of vectors of 2 features\."
     ):
-        task.predict(model, ["a dog"])
+        task.predict(model, ["a dog"], OPTIONS)
     with pytest.raises(UsageError, match=r"^A sequence of vectors has no second text\."):
-        task.predict(model, [np.zeros((2, 2))], ["a dog"])
+        task.predict(model, [np.zeros((2, 2))], LabelOptions(texts_b=("a dog",)))
+
+
+# Results
+
+
+def test_a_class_shows_itself() -> None:
+    found = Classified(label="a\tb", probability=0.7, probabilities={"a\tb": 0.7, "c": 0.2, "d": 0.1})
+    assert found.lines() == found.lines(top=1) == ["a b\t0.7000"]
+    assert found.lines(top=2) == ["a b\t0.7000\tc\t0.2000"]
+    assert found.cells() == {"prediction": "a\tb", "probability": 0.7}
+    assert list(found.cells(top=2).items()) == [
+        ("prediction", "a\tb"),
+        ("probability", 0.7),
+        ("prediction_2", "c"),
+        ("probability_2", 0.2),
+    ]
+    assert (found.cells(top=4)["prediction_4"], found.cells(top=4)["probability_4"]) == ("", "")
+    assert found.to_json(top=1) == {
+        "label": "a\tb",
+        "probability": 0.7,
+        "probabilities": {"a\tb": 0.7},
+        "cut": False,
+    }
+    assert len(found.to_json()["probabilities"]) == 3
+    assert repr(found) == "Classified(prediction='a\\tb', probability=0.7)"

@@ -4,18 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus, CorpusWriter
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import learn
 from regard.tasks.labelling.examples import (
-    SequenceBatch,
     SequenceExamples,
     TokenSequences,
     VectorSequences,
-    corpus_sequences,
-    read_in_batches,
 )
 
 CPU = torch.device("cpu")
@@ -36,12 +32,12 @@ def corpus_of(folder: Path, texts: list[list[int]]) -> Corpus:
 
 
 def examples_of(corpus: Corpus, *, batch_tokens: int = 16) -> SequenceExamples:
-    sequences = corpus_sequences(corpus, tokenizer())
+    sequences = TokenSequences(corpus.ragged["ids"], None, tokenizer())
     return SequenceExamples(
         corpus,
         ["a.csv", "b.csv"],
         sequences,
-        labels=lambda indices, length: torch.from_numpy(corpus.numbers["label"][indices] * 100 + length),
+        targets=lambda indices, length: torch.from_numpy(corpus.numbers["label"][indices] * 100 + length),
         batch_tokens=batch_tokens,
         seed=1,
     )
@@ -76,8 +72,7 @@ def test_vectors_of_a_corpus_are_the_numbers_whose_bits_it_keeps(tmp_path: Path)
         writer.add_ids("vectors", vocab_size=1 << 32)
         for values in ([1.5, -2.0, 3.0, 0.25], [7.0, 8.0]):
             writer.append(vectors=np.array(values, np.float32).view(np.uint32))
-        writer.facts = {"n_features": 2}
-    sequences = corpus_sequences(Corpus.open(tmp_path / "corpus"), None)
+    sequences = VectorSequences(Corpus.open(tmp_path / "corpus").ragged["vectors"], 2)
     assert sequences.lengths.tolist() == [2, 1]
     batch = sequences.batch(np.array([1, 0]), CPU)
     assert batch.inputs.tolist() == [[[7, 8], [0, 0]], [[1.5, -2], [3, 0.25]]]
@@ -95,30 +90,6 @@ def test_every_example_is_learnt_once_an_epoch_within_the_budget(tmp_path: Path)
 def test_a_batch_has_its_labels_and_knows_where_it_comes_from(tmp_path: Path) -> None:
     examples = examples_of(corpus_of(tmp_path, [[4], [4, 5], [6]]))
     batch = examples.batch(np.array([2, 1]), CPU)
-    assert batch.labels is not None and batch.labels.tolist() == [204, 104]
+    assert batch.targets is not None and batch.targets.tolist() == [204, 104]
     assert examples.places(np.array([2, 1])) == ["a.csv:3", "b.csv:2"]
     assert examples.text(1) == "b.csv:2"
-
-
-def test_what_is_read_comes_back_in_order_without_padding() -> None:
-    sequences = TokenSequences([[4, 5, 6], [6], [], [5, 5]], None, tokenizer())
-    done: list[int] = []
-
-    def read(batch: SequenceBatch) -> Tensor:
-        assert torch.is_inference_mode_enabled()
-        return batch.inputs[..., None].float()
-
-    found = read_in_batches(sequences, read, batch_tokens=8, device=CPU, progress=done.append)
-    assert [own[:, 0].tolist() for own in found] == [[1, 4, 5, 6, 2], [1, 6, 2], [1, 2], [1, 5, 5, 2]]
-    assert done == [2, 3, 4]
-
-    def lengths(batch: SequenceBatch) -> Tensor:
-        return batch.lengths[:, None]
-
-    assert [own.tolist() for own in read_in_batches(sequences, lengths, batch_tokens=99, device=CPU)] == [
-        [5],
-        [3],
-        [2],
-        [4],
-    ]
-    assert read_in_batches(TokenSequences([], None, tokenizer()), read, batch_tokens=8, device=CPU) == []

@@ -15,9 +15,18 @@ def test_labels_come_back_as_they_were_saved(tmp_path: Path) -> None:
     TABLE.save(tmp_path, task="classify")
     assert LabelTable.load(tmp_path, task="classify") == TABLE
     assert LabelTable.find(tmp_path, task="classify") == TABLE
-    numbers = LabelTable(mean=0.1 + 0.2, deviation=1 / 3, n_features=4, pairs=True)
+    numbers = LabelTable(offset=0.1 + 0.2, scale=1 / 3, n_features=4, pairs=True)
     numbers.save(tmp_path, task="regress")
     assert LabelTable.load(tmp_path, task="regress") == numbers
+    assert (TABLE.n_outputs, numbers.n_outputs) == (2, 1)
+
+
+def test_the_scale_of_an_older_run_goes_by_the_names_of_regression(tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text(
+        '{"task": "regress", "labels": [], "counts": [], "mean": 2.5, "deviation": 0.5, "n_features": 0, "pairs": false}'
+    )
+    found = LabelTable.load(tmp_path, task="regress")
+    assert (found.offset, found.scale) == (2.5, 0.5)
 
 
 def test_a_run_of_another_task_has_no_labels(tmp_path: Path) -> None:

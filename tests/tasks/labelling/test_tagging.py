@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.bert import Bert, BertConfig
+from regard.tasks.labelling.base import LabelOptions
 from regard.tasks.labelling.examples import SequenceExamples
-from regard.tasks.labelling.tagging import TaggingTask, WordSpan, in_parts
+from regard.tasks.labelling.tagging import TaggedText, TaggingTask
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -21,6 +22,7 @@ SENTENCES = [
     [("Anna", "B-person"), ("Mu", "I-person"), ("sees", "O"), ("Rome", "B-place")],
     [("Rome", "B-place"), ("sees", "O"), ("Anna", "B-person")],
 ]
+OPTIONS = LabelOptions()
 SIZES: dict[str, Any] = {"n_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 32, "dropout": 0.0}
 
 
@@ -74,11 +76,11 @@ def test_only_the_first_piece_of_a_word_is_asked(tmp_path: Path) -> None:
     assert facts["training"].startswith("20 sentences, ")
     assert facts["tags"].startswith("4: B-person 20 (28.6 %), B-place 20 (28.6 %), O 20 (28.6 %), I-person 10 (14.3 %)")
     batch = valid.batch(np.array([0, 1]), CPU)
-    assert batch.labels is not None
+    assert batch.targets is not None
     #                                <start> A n n a _ M u _ s e e s _ R o m e <end>
-    assert batch.labels[0].tolist() == [-1, 0, -1, -1, -1, -1, 2, -1, -1, 3, -1, -1, -1, -1, 1, -1, -1, -1, -1]
+    assert batch.targets[0].tolist() == [-1, 0, -1, -1, -1, -1, 2, -1, -1, 3, -1, -1, -1, -1, 1, -1, -1, -1, -1]
     logits = model(batch.inputs, batch.lengths, batch.segments)
-    asked = logits[batch.labels >= 0]
+    asked = logits[batch.targets >= 0]
     for smoothing in (0.0, 0.1):
         loss, weight = task.loss(model, batch, smoothing=smoothing)
         assert weight == 7
@@ -102,22 +104,25 @@ def test_sentences_are_learnt_and_tagged(tmp_path: Path, kind: str) -> None:
     assert validation.loss == pytest.approx(float(loss.detach()) / weight, rel=1e-4)
     task.save(tmp_path / "vocabulary")
     again = TaggingTask.load(task.config, tmp_path / "vocabulary")
-    done: list[int] = []
+    done: list[tuple[str, int]] = []
     first, none, second = again.predict(
-        model, [["Rome", "sees", "Anna"], "", " Anna  Mu sees Rome\n"], progress=done.append
+        model,
+        [["Rome", "sees", "Anna"], "", " Anna  Mu sees Rome\n"],
+        LabelOptions(progress=lambda *told: done.append(told)),
     )
-    assert done[-1] == 2
+    assert done[-1] == ("reading", 2)
     assert (first.words, first.tags) == (("Rome", "sees", "Anna"), ("B-place", "O", "B-person"))
     assert (second.words, second.tags) == (("Anna", "Mu", "sees", "Rome"), ("B-person", "I-person", "O", "B-place"))
     assert (none.words, none.tags, none.probabilities) == ((), (), ())
     assert len(first.probabilities) == 3 and all(0.5 < share <= 1 for share in first.probabilities)
-    assert first.n_parts == 1
+    assert first.n_segments == 1 and not first.truncation
 
 
 def test_tags_that_mark_no_entities_have_no_f1(tmp_path: Path) -> None:
     task, model, valid = parts(prepare(tmp_path, sentences=[[("Anna", "NOUN"), ("sees", "VERB")]]))
-    assert [score.name for score in task.scores(model, valid)] == ["loss", "accuracy"]
-    assert task.scores(model, valid)[1].signature == "words:20"
+    scores = task.scores(valid.corpus, task.logits(model, valid.sequences))
+    assert [score.name for score in scores] == ["loss", "accuracy"]
+    assert scores[1].signature == "words:20"
 
 
 class Own(nn.Module):
@@ -136,62 +141,82 @@ def test_a_network_of_ones_own_learns_to_tag(tmp_path: Path) -> None:
     task, _, valid = parts(prepare(tmp_path, {"tokenizer.kind": "words"}))
     assert task.tokenizer is not None
     torch.manual_seed(1)
-    model = Own(task.tokenizer.vocab_size, task.n_outputs)
+    model = Own(task.tokenizer.vocab_size, task.table.n_outputs)
     task.initialise(model)
     learn_by_heart(task, model, valid, rate=0.3)
-    assert task.predict(model, ["Rome sees Mu"])[0].tags == ("B-place", "O", "I-person")
+    assert task.predict(model, ["Rome sees Mu"], OPTIONS)[0].tags == ("B-place", "O", "I-person")
     with pytest.raises(
         ConfigError, match=r"^The network returned .* was expected: 4 numbers for each token\.\nLet its forw"
     ):
-        task.predict(Own(task.tokenizer.vocab_size, 3), ["Rome"])
+        task.predict(Own(task.tokenizer.vocab_size, 3), ["Rome"], OPTIONS)
 
 
 # Long sentences
 
 
-def test_a_long_sentence_is_cut_into_parts_of_whole_words() -> None:
-    assert in_parts([], 0, 5) == []
-    assert in_parts([0, 2, 4], 5, 5) == [WordSpan(0, 3, 0, 5)]
-    assert in_parts([0, 2, 4], 6, 5) == [WordSpan(0, 2, 0, 4), WordSpan(2, 3, 4, 6)]
-    assert in_parts([0, 1, 2, 3, 4, 5, 6], 7, 6) == [WordSpan(0, 4, 0, 4), WordSpan(4, 7, 4, 7)]  # not six and one
-    assert in_parts([0, 9], 10, 4) == [WordSpan(0, 1, 0, 4), WordSpan(1, 2, 9, 10)]  # a word too long by itself
-    assert in_parts([1, 3], 5, 3) == [WordSpan(0, 1, 0, 3), WordSpan(1, 2, 3, 5)]  # a token in front of the first word
-    assert in_parts([0, 2, 2], 3, 2) == [WordSpan(0, 1, 0, 2), WordSpan(1, 3, 2, 3)]
-    assert in_parts([0, 1, 1, 1], 2, 1) == [WordSpan(0, 1, 0, 1), WordSpan(1, 4, 1, 2)]
-
-
 def test_every_word_of_a_long_sentence_is_tagged_and_scored(tmp_path: Path) -> None:
     task, model, valid = parts(prepare(tmp_path, {"data.max_length": 19}))
     learn_by_heart(task, model, valid)
-    [whole] = task.predict(model, ["Anna Mu sees Rome " * 9])
+    [whole] = task.predict(model, ["Anna Mu sees Rome " * 9], OPTIONS)
     assert len(whole.words) == len(whole.tags) == len(whole.probabilities) == 36
-    assert whole.n_parts == 9
+    assert (whole.n_segments, whole.truncation) == (9, "read in parts")
     assert whole.tags == ("B-person", "I-person", "O", "B-place") * 9
     test = write(tmp_path / "test.conll", [SENTENCES[0] * 9, SENTENCES[1]])
-    examples = task.read([test], task.config.data, progress=no_progress)
-    outputs = task.outputs(model, examples)
-    assert [len(own) for own in outputs] == [36, 3]
-    answers = task.answers(examples, outputs)
-    assert answers[0].words == whole.words and answers[0].tags == whole.tags
-    assert [one.n_parts for one in answers] == [9, 1]
-    assert task.expected(examples)[1] == ("B-place", "O", "B-person")
-    _, accuracy, *_ = task.scores_of(examples, outputs)
-    assert accuracy.signature == "words:39"
-    right = sum(found == tag for found, (_, tag) in zip(whole.tags, SENTENCES[0] * 9, strict=True))
-    [second] = task.predict(model, ["Rome sees Anna"])
-    right += sum(found == tag for found, (_, tag) in zip(second.tags, SENTENCES[1], strict=True))
-    assert accuracy.value == pytest.approx(100 * right / 39)
-    assert task.notes(examples) == ()
+    found = task.evaluate(model, [test], OPTIONS)
+    first, second = (one for one in found.predictions if isinstance(one, TaggedText))
+    assert first.words == whole.words and first.tags == whole.tags
+    assert [first.n_segments, second.n_segments] == [9, 1]
+    assert found.expected[1] == ("B-place", "O", "B-person")
+    assert found.scores[1].signature == "words:39"
+    n_right = sum(tag == gold for tag, (_, gold) in zip(first.tags, SENTENCES[0] * 9, strict=True))
+    n_right += sum(tag == gold for tag, (_, gold) in zip(second.tags, SENTENCES[1], strict=True))
+    assert found["accuracy"] == pytest.approx(100 * n_right / 39)
+    assert found.notes == ()
+
+
+def test_an_evaluation_has_the_kinds_of_entities_and_what_conlleval_reads(tmp_path: Path) -> None:
+    task, model, valid = parts(prepare(tmp_path, {"tokenizer.kind": "words"}))
+    learn_by_heart(task, model, valid)
+    test = write(tmp_path / "test.conll", [SENTENCES[0], [("Anna", "B-place"), ("sees", "O")]])
+    found = task.evaluate(model, [test], OPTIONS)
+    assert found.output[:6] == (
+        "Anna\tB-person\tB-person",
+        "Mu\tI-person\tI-person",
+        "sees\tO\tO",
+        "Rome\tB-place\tB-place",
+        "",
+        "Anna\tB-place\tB-person",
+    )
+    report = found.to_json()["classes"]
+    assert report["unit"] == "entities"
+    assert [(one["label"], one["recall"], one["support"]) for one in report["classes"]] == [
+        ("person", 100, 1),
+        ("place", 50, 2),
+    ]
+    assert found.to_json()["labels"] == ["B-person", "B-place", "I-person", "O"]
+    assert found.confusion is None
+    metrics = ["accuracy", "entity_f1", "entity_precision", "entity_recall"]
+    assert [one.metric for one in found.statistics] == metrics
+    assert [one.value for one in found.statistics] == pytest.approx([found[metric] for metric in metrics])
+    assert found.scores[2].signature == "sentences:2|entities:3|predicted:3|averaging:micro|scheme:BIO"
+    assert found.statistics[1].signature == "sentences:2|entities:3|averaging:micro|scheme:BIO"
+
+
+def test_tags_that_mark_no_entities_are_reported_one_by_one(tmp_path: Path) -> None:
+    task, model, _ = parts(prepare(tmp_path, sentences=[[("Anna", "NOUN"), ("sees", "VERB")]]))
+    found = task.evaluate(model, task.config.data.train, OPTIONS)
+    assert found.to_json()["classes"]["unit"] == "words"
+    assert [one.metric for one in found.statistics] == ["accuracy"]
 
 
 @pytest.mark.parametrize("kind", ["characters", "bpe"])
 def test_a_word_may_hold_a_space(tmp_path: Path, kind: str) -> None:
     task, model, _ = parts(prepare(tmp_path, {"tokenizer.kind": kind}))
     test = write(tmp_path / "test.conll", [[("Anna Mu", "B-person"), ("sees", "O"), ("Rome", "B-place")]])
-    examples = task.read([test], task.config.data, progress=no_progress)
-    [answer] = task.answers(examples, task.outputs(model, examples))
-    assert answer.words == ("Anna Mu", "sees", "Rome")
-    assert answer.tags == task.predict(model, [["Anna Mu", "sees", "Rome"]])[0].tags
+    [found] = task.evaluate(model, [test], OPTIONS).predictions
+    assert isinstance(found, TaggedText)
+    assert found.words == ("Anna Mu", "sees", "Rome")
+    assert found.tags == task.predict(model, [["Anna Mu", "sees", "Rome"]], OPTIONS)[0].tags
 
 
 # What is refused
@@ -200,14 +225,16 @@ def test_a_word_may_hold_a_space(tmp_path: Path, kind: str) -> None:
 def test_an_empty_word_is_refused(tmp_path: Path) -> None:
     task, model, _ = parts(prepare(tmp_path))
     with pytest.raises(UsageError, match=r"^Word 1 of sentence 1 is empty: there is nothing to tag\.\nLeave it out\."):
-        task.predict(model, ["Anna", ["sees", " "]])
+        task.predict(model, ["Anna", ["sees", " "]], OPTIONS)
+    with pytest.raises(UsageError, match=r"^A sentence whose words are tagged has no second text\.\nLeave"):
+        task.predict(model, ["Anna"], LabelOptions(texts_b=("Rome",)))
 
 
 def test_an_unknown_tag_is_an_error_with_its_place(tmp_path: Path) -> None:
     task, _, _ = parts(prepare(tmp_path))
     test = write(tmp_path / "test.conll", [[("Anna", "O")], [("Rome", "B-plaec")]])
     with pytest.raises(DataError, match=r"test\.conll:3: .*'B-plaec'.*\n.*B-place"):
-        task.read([test], task.config.data, progress=no_progress)
+        task.read([test], OPTIONS)
 
 
 def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
@@ -216,3 +243,11 @@ def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
     # On `meta`, tensors have a shape and no content: whoever looks at them is told so.
     loss, weight = task.loss(model.to("meta"), valid.batch(np.arange(20), torch.device("meta")), smoothing=0.0)
     assert (loss.shape, weight) == (expected[0].shape, 70)
+
+
+def test_tagged_words_show_themselves() -> None:
+    found = TaggedText(words=("Anna", "sees"), tags=("B-person", "O"), probabilities=(0.9, 0.8))
+    assert found.lines() == ["Anna\tB-person", "sees\tO", ""]
+    assert found.cells() == {"text": "Anna sees", "tags": "B-person O"}
+    facts = {"words": ("Anna", "sees"), "tags": ("B-person", "O"), "probabilities": (0.9, 0.8), "parts": 1}
+    assert found.to_json() == facts

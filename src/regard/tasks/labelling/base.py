@@ -1,68 +1,81 @@
-"""What the tasks over labelled sequences share: preparing, saving, the report, reading in batches, the order of a score.
+"""Labelling: what classification, regression, similarity and tagging share, from files to scores.
 
-Each task's own file says what its labels are, what an error costs and what becomes of an answer. A model is called as
+Each task's own file says what its targets are, what an error costs and what becomes of the logits. A model is called as
 `model(inputs, lengths, segments)` and nothing else of it is used, so that a network of the caller's own serves too.
 """
 
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
 from regard.data.labelled.dataset import LabelledData, encode_labelled, prepare_labelled
 from regard.data.labelled.vectors import are_vectors
-from regard.data.labelled.writing import cut_sentence
-from regard.data.pipeline.bad_rows import LeftOut
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import SHARED, Tokenizer
-from regard.errors import ConfigError
+from regard.errors import ConfigError, UsageError
 from regard.evaluation.scores import Score
-from regard.models.presets import positions_of
+from regard.tasks.batches import read_in_batches
+from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.examples import (
-    Outputs,
+    Logits,
     SequenceBatch,
     SequenceExamples,
     Sequences,
-    corpus_sequences,
-    read_in_batches,
+    TokenSequences,
+    VectorSequences,
 )
+from regard.tasks.labelling.inputs import encode_inputs
 from regard.tasks.labelling.labels import LabelTable
+from regard.tasks.labelling.report import evaluation_notes, preparation_facts
 from regard.tasks.max_length import longest_text, refuse_short
-from regard.tasks.options import Progress
+from regard.tasks.offers import device_of
+from regard.tasks.options import Options, Progress
+from regard.tasks.results import Result, Results
 from regard.tasks.spec import TaskSpec
-from regard.tasks.task import Examples, Indices, Prepared, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
 from regard.tasks.word_vectors import WordVectors
 
-N_SAMPLES = 3  # shown at a validation
-SAMPLE_CHARACTERS = 200  # of each of their texts
+ALL = "all"  # in place of a split
+SAMPLE_CHARACTERS = 200  # of each text that a validation shows
 
 
-class SequenceTask(ABC):
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions(Options):
+    """How a run over labelled sequences is used; texts_b: the second text of each input, empty where there is none."""
+
+    texts_b: tuple[str, ...] = ()
+
+
+class LabellingTask(ABC):
     """A task over labelled sequences.
 
-    n_specials:  how many special tokens stand around the longest example
-    splits:      whether a text that is too long is read in parts when it is scored, and not cut
+    label:       what is predicted, as the data has it: class, number or tags
+    n_specials:  how many special tokens stand around the longest example: <start> text <end> second <end>
+    cuts:        whether an example that is too long is cut at its end where it is predicted or scored
     """
 
     spec: ClassVar[TaskSpec]
-    n_specials: int
-    splits = False
+    options: ClassVar = LabelOptions
+    label: ClassVar[str]
+    n_specials: ClassVar = 3
+    cuts: ClassVar = True
 
     def __init__(self, tokenizer: Tokenizer | None, config: RunConfig, table: LabelTable) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = tokenizer  # None where sequences are of vectors
         self.config = config
         self.table = table
-        self.unit = self.spec.unit if tokenizer is not None else "sequences"  # of vectors
+        self.unit = self.spec.unit if tokenizer is not None else "sequences"
+        self.n_around = self.n_specials if tokenizer is not None else 0
+        self.longest = longest_text(config, n_specials=self.n_around)  # of an example, special tokens not counted
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
@@ -73,14 +86,14 @@ class SequenceTask(ABC):
         found = prepare_labelled(
             replace(config.data, max_length=longest),
             config.tokenizer,
-            kind=cls.spec.name,
+            kind=cls.label,
             given=given,
             labels=(known.labels or None) if known is not None else None,
             progress=progress,
         )
-        task = cls(found.tokenizer, config, LabelTable.of(found))
+        task = cls(found.tokenizer, config, cls.table_of(found))
         train, valid = task.examples(found.train, found.train_files), task.examples(found.valid, found.valid_files)
-        facts = (*task._data_facts(found, train, valid), *task.label_facts(), *task._model_facts(), *found.told)
+        facts = preparation_facts(task, found, train, valid)
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
 
     @classmethod
@@ -94,25 +107,10 @@ class SequenceTask(ABC):
             self.tokenizer.save(vocabulary / SHARED)
         self.table.save(vocabulary, task=self.spec.name)
 
-    @property
-    def n_outputs(self) -> int:
-        """How many numbers the model says of a sequence, or of a token."""
-        return len(self.table.labels) or 1
-
     def model_fields(self) -> dict[str, int | str]:
-        sizes = {"vocab": self.tokenizer.vocab_size if self.tokenizer is not None else 0, "n_outputs": self.n_outputs}
+        vocab = self.tokenizer.vocab_size if self.tokenizer is not None else 0
         features = {"n_features": self.table.n_features} if self.table.n_features else {}
-        return {**sizes, "head": self.spec.head, **features}
-
-    @property
-    def n_around(self) -> int:
-        """How many special tokens stand around an example; vectors have none."""
-        return self.n_specials if self.tokenizer is not None else 0
-
-    @cached_property
-    def longest(self) -> int:
-        """The most tokens (or vectors) of an example that are read, special tokens not counted."""
-        return longest_text(self.config, n_specials=self.n_around)
+        return {"vocab": vocab, "n_outputs": self.table.n_outputs, "head": self.spec.head, **features}
 
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embedding; a word without a vector keeps its random one."""
@@ -127,152 +125,161 @@ class SequenceTask(ABC):
         return WordVectors.read(path, self.tokenizer) if path and self.tokenizer is not None else None
 
     def loss(self, model: Any, batch: SequenceBatch, *, smoothing: float) -> tuple[Tensor, float]:
-        """The sum of what the answers of a batch cost, and their weight."""
-        assert batch.labels is not None
-        return self.loss_of(self.answer(model, batch), batch.labels, smoothing=smoothing)
+        """The sum of the losses of a batch, and their weight."""
+        assert batch.targets is not None
+        return self.loss_of(self.forward(model, batch), batch.targets, smoothing=smoothing)
 
-    def answer(self, model: Any, batch: SequenceBatch) -> Tensor:
-        """What a model says: (B, N), or (B, T, N) of tokens."""
-        outputs: Tensor = model(batch.inputs, batch.lengths, batch.segments)
-        wanted = (*batch.inputs.shape[: 2 if self.spec.head == "tokens" else 1], self.n_outputs)
-        if outputs.shape != wanted:
+    def forward(self, model: Any, batch: SequenceBatch) -> Tensor:
+        """The logits of a batch: (B, N), or (B, T, N) of tokens."""
+        logits: Tensor = model(batch.inputs, batch.lengths, batch.segments)
+        by_token, n_outputs = self.spec.head == "tokens", self.table.n_outputs
+        wanted = (*batch.inputs.shape[: 2 if by_token else 1], n_outputs)
+        if logits.shape != wanted:
             raise ConfigError(
-                f"The network returned {tuple(outputs.shape)} for a batch, and {wanted} was expected: "
-                f"{self.n_outputs:,} numbers for each {'token' if self.spec.head == 'tokens' else 'sequence'}.",
+                f"The network returned {tuple(logits.shape)} for a batch, and {wanted} was expected: "
+                f"{n_outputs:,} numbers for each {'token' if by_token else 'sequence'}.",
                 "Let its forward(inputs, lengths, segments) return that.",
             )
-        return outputs
+        return logits
 
-    def outputs(
-        self, model: Any, examples: SequenceExamples, *, progress: Callable[[int], None] | None = None
-    ) -> list[Outputs]:
-        """What a model says of each example, in their order."""
-        return self.read_sequences(model, examples.sequences, progress=progress)
+    def logits(
+        self, model: nn.Module, sequences: Sequences, *, progress: Callable[[int], None] = lambda done: None
+    ) -> list[Logits]:
+        """The logits of each sequence, (N,), or (T, N) without those of padding, in their order."""
+        device = device_of(model)
 
-    def read_sequences(
-        self, model: Any, sequences: Sequences, *, progress: Callable[[int], None] | None = None
-    ) -> list[Outputs]:
-        """What a model says of each sequence, (N,) or (T, N), in their order."""
-        return read_in_batches(
-            sequences,
-            partial(self.answer, model),
-            batch_tokens=self.config.training.batch_tokens,
-            device=next(model.parameters()).device,
-            progress=progress,
-        )
+        def read(indices: Indices) -> list[Logits]:
+            logits = self.forward(model, sequences.batch(indices, device)).float().cpu().numpy()
+            lengths = sequences.lengths[indices].tolist()
+            # A view would keep the padding.
+            return [own if own.ndim == 1 else own[:length].copy() for own, length in zip(logits, lengths, strict=True)]
+
+        batches = batching.fixed_batches(sequences.lengths, self.config.training.batch_tokens)
+        return read_in_batches(batches, read, progress=progress)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Score all examples; with `n_samples`, show a few."""
         assert isinstance(examples, SequenceExamples)
-        outputs = self.outputs(model, examples)
-        loss, *others = self.scores_of(examples, outputs)
+        logits = self.logits(model, examples.sequences)
+        loss, *others = self.scores(examples.corpus, logits)
         rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_samples else ()
-        shown = ((examples.text(row), *self.sample(examples, row, outputs[row])) for row in rows)
-        samples = tuple((_short(text), _short(expected), _short(found)) for text, expected, found in shown)
+        expected = self.expected(examples.corpus) if rows else []
+        found = ((row, self.result(examples.sequences, row, logits[row])) for row in rows)
+        shown = ((examples.text(row), *self.sample(expected[row], result)) for row, result in found)
+        samples = tuple((_shortened(text), _shortened(wanted), _shortened(said)) for text, wanted, said in shown)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
-    def read(
-        self, files: Sequence[str], data: DataConfig, *, split: str = "test", progress: Progress
-    ) -> SequenceExamples:
-        """Read examples to be scored, as `data` says: where a column tells splits apart, those of one split."""
+    def predict(self, model: nn.Module, inputs: Sequence[Any], options: LabelOptions) -> Results[Any]:
+        """Label each text, or each sequence of vectors (T, F), in their order."""
+        sequences = self.encode(inputs, options)
+        return self.results(sequences, self.logits(model, sequences, progress=partial(options.progress, "reading")))
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: LabelOptions) -> Evaluation:
+        """Label a test set, and score it by the loss and the task's metrics."""
+        examples = self.read(files, options)
+        began = time.perf_counter()
+        logits = self.logits(model, examples.sequences, progress=partial(options.progress, "reading"))
+        seconds = time.perf_counter() - began
+        found = Evaluation(
+            scores=tuple(self.scores(examples.corpus, logits)),
+            count=len(examples),
+            unit=self.unit,
+            seconds=seconds,
+            predictions=self.results(examples.sequences, logits),
+            expected=tuple(self.expected(examples.corpus)),
+            notes=evaluation_notes(examples, self.longest),
+        )
+        return self.report(found)
+
+    def results(self, sequences: Sequences, logits: Sequence[Logits]) -> Results[Any]:
+        """What logits say of all sequences."""
+        return Results(self.result(sequences, row, own) for row, own in enumerate(logits))
+
+    def read(self, files: Sequence[str], options: Options) -> SequenceExamples:
+        """Read examples to be scored: where a column tells splits apart, those of one split."""
+        data, split = test_split(options.data or self.config.data, options.split)
         corpus = encode_labelled(
             files,
-            replace(data, max_length=sys.maxsize if self.splits else self.longest),
+            replace(data, max_length=self.longest if self.cuts else sys.maxsize),
             self.tokenizer,
-            kind=self.spec.name,
+            kind=self.label,
             labels=self.table.labels,
             split=split,
             vectors=bool(self.table.n_features),
-            progress=progress,
+            progress=options.progress,
         )
         return self.examples(corpus, files)
-
-    def scores(
-        self, model: nn.Module, examples: SequenceExamples, *, progress: Callable[[int], None] = lambda done: None
-    ) -> list[Score]:
-        """Score a model on examples: the loss, then what the task is judged by."""
-        return self.scores_of(examples, self.outputs(model, examples, progress=progress))
-
-    def notes(self, examples: SequenceExamples) -> tuple[str, ...]:
-        """What a reader of the scores should know."""
-        corpus, files = examples.corpus, examples.files
-        notes = [f"Left out: {sentence}." for sentence in LeftOut.of(corpus.facts, files).sentences()]
-        cut = cut_sentence(corpus, files, self.longest)
-        return (*notes, f"Cut: {cut}.") if cut else tuple(notes)
 
     def examples(self, corpus: Corpus, files: Sequence[str]) -> SequenceExamples:
         """The examples of an encoded corpus."""
         return SequenceExamples(
             corpus,
             files,
-            corpus_sequences(corpus, self.tokenizer),
-            labels=partial(self.gold, corpus),
+            self.sequences(corpus),
+            targets=partial(self.targets, corpus),
             batch_tokens=self.config.training.batch_tokens,
             seed=self.config.seed,
         )
+
+    def sequences(self, corpus: Corpus) -> Sequences:
+        """The sequences of an encoded corpus."""
+        cut = corpus.numbers["cut"]
+        if self.tokenizer is None:
+            return VectorSequences(corpus.ragged["vectors"], self.table.n_features, cut=cut)
+        return TokenSequences(corpus.ragged["ids"], corpus.ragged["ids_b"], self.tokenizer, cut=cut)
+
+    def encode(self, inputs: Sequence[Any], options: LabelOptions) -> Sequences:
+        """The sequences of what is given to predict."""
+        return encode_inputs(inputs, options.texts_b, self.tokenizer, self.table, longest=self.longest)
+
+    @classmethod
+    def table_of(cls, data: LabelledData) -> LabelTable:
+        """The labels of the training data, or the scale of its numbers."""
+        return LabelTable.of(data)
 
     def label_facts(self) -> list[tuple[str, str]]:
         """What the report says of the labels."""
         return self.table.facts("class")
 
     @abstractmethod
-    def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
-        """What is asked of some examples: (B,), or (B, length) of their tokens."""
+    def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
+        """What is to be predicted of some examples: (B,), or (B, length) of their tokens."""
 
     @abstractmethod
-    def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
-        """What outputs (N, n_outputs), wherever they are, cost where labels (N,) are right, summed, and their weight."""
+    def loss_of(self, logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
+        """The sum of the losses of logits (B, N), wherever they are, where targets (B,) are right, and their weight."""
 
     @abstractmethod
-    def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
-        """Score what was said of each example: the loss first."""
+    def scores(self, corpus: Corpus, logits: Sequence[Logits]) -> list[Score]:
+        """Score the logits of all examples: the loss first, then the metrics."""
 
     @abstractmethod
-    def answers(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Any]:
-        """What was said of each example, as `predict` says it."""
+    def expected(self, corpus: Corpus) -> Sequence[Any]:
+        """What is right for each example: its class, its number, its tags."""
 
     @abstractmethod
-    def expected(self, examples: SequenceExamples) -> list[Any]:
-        """What should have been said of each example: its label, its tags, its number."""
+    def result(self, sequences: Sequences, row: int, logits: Logits) -> Result:
+        """What logits (N,), or (T, N) of words, say of one sequence."""
 
     @abstractmethod
-    def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
-        """What was expected of an example, and what was said of it, as a validation shows them."""
+    def sample(self, expected: Any, result: Any) -> tuple[str, str]:
+        """What was expected and what was predicted, as a validation shows them."""
 
-    def _data_facts(
-        self, found: LabelledData, train: SequenceExamples, valid: SequenceExamples
-    ) -> list[tuple[str, str]]:
-        order = train.order(0)
-        unit, piece = self.unit, "tokens" if self.tokenizer is not None else "vectors"
-        lengths = train.sequences.lengths
-        facts = [
-            ("training", f"{len(train):,} {unit}, {int(lengths.sum(dtype=np.int64)):,} {piece}"),
-            ("validation", f"{len(valid):,} {unit}{', held out' if found.n_held_out else ''}"),
-        ]
-        if self.tokenizer is None:
-            facts.append(("features", f"{self.table.n_features:,} a vector"))
-        else:
-            facts.append(("vocabulary", f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind})"))
-        padding = f"{batching.padding_share(lengths, order):.1%} padding"
-        return [*facts, ("batches", f"{len(order):,} an epoch, {padding}")]
-
-    def _model_facts(self) -> list[tuple[str, str]]:
-        facts = []
-        if self.longest < self.config.data.max_length:
-            positions = f"the model has positions for {positions_of(self.config.model):,}"
-            longest = f"{self.longest:,} vectors: {positions}"
-            if self.tokenizer is not None:
-                longest = f"{self.longest:,} tokens: {positions}, {self.n_specials} of them for special ones"
-            facts.append(("longest", longest))
-        if self.word_vectors is not None:
-            facts.append(("vectors", self.word_vectors.about("words")))
-        return facts
+    @abstractmethod
+    def report(self, found: Evaluation) -> Evaluation:
+        """Add statistics, further tables and lines to write: from what was expected, and what was predicted."""
 
 
-def _short(text: str) -> str:
+def test_split(data: DataConfig, split: str) -> tuple[DataConfig, str]:
+    """How a test set is read, and which split of it: test by default, all of it where no column tells splits apart."""
+    if split == ALL:
+        return replace(data, split_column=""), ""
+    if split and not data.split_column:
+        raise UsageError(
+            f"No column says which rows are of the split '{split}'.", "Name the column with --split-column."
+        )
+    return data, split or "test"
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= SAMPLE_CHARACTERS else text[:SAMPLE_CHARACTERS] + "…"
-
-
-def softmax(logits: Outputs) -> npt.NDArray[np.float64]:
-    """Logits (…, N) to probabilities."""
-    return torch.from_numpy(np.asarray(logits, np.float64)).softmax(-1).numpy()

@@ -31,11 +31,11 @@ def balanced_weights(counts: Sequence[int]) -> list[float]:
     return [sum(counts) / (occurring * max(1, count)) for count in counts]
 
 
-def weighed(losses: Tensor, goals: Tensor, weights: Tensor | None) -> tuple[Tensor, float]:
-    """Sum losses (B,) of goals, classes (B,) or shares of them (B, K), each times its weight; and sum the weights."""
+def weighed(losses: Tensor, targets: Tensor, weights: Tensor | None) -> tuple[Tensor, float]:
+    """Sum losses (B,) of targets, classes (B,) or shares of them (B, K), each times its weight; and sum the weights."""
     if weights is None:
-        return losses.sum(), len(goals)
-    own = weights[goals] if goals.ndim == 1 else goals @ weights
+        return losses.sum(), len(targets)
+    own = weights[targets] if targets.ndim == 1 else targets @ weights
     return (own.to(losses.device) * losses).sum(), float(own.sum())
 
 

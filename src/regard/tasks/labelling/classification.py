@@ -1,30 +1,31 @@
 """Classification: a text, or two, or a sequence of vectors, to one of several classes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
-from regard.evaluation import classification as evaluation
-from regard.evaluation.confusion_matrix import confusion_counts
+from regard.evaluation import classification as metrics
 from regard.evaluation.scores import Score
-from regard.tasks.labelling.base import softmax
+from regard.tasks.class_evaluation import class_probabilities, class_sections, class_statistics
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.labelling.base import LabellingTask
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
-from regard.tasks.labelling.examples import Outputs, SequenceExamples
-from regard.tasks.labelling.whole_sequence import WholeSequenceTask
+from regard.tasks.labelling.examples import Logits, Sequences
+from regard.tasks.results import Result, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
 
 
-@dataclass(frozen=True, kw_only=True)
-class Classified:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Classified(Result):
     """The likeliest class of a text, and the probability of each, the likeliest first.
 
     cut: whether the text's end was left out, because it is longer than those that were learned from.
@@ -35,62 +36,98 @@ class Classified:
     probabilities: Mapping[str, float]
     cut: bool = False
 
+    @property
+    def truncation(self) -> str:
+        return "cut at the end" if self.cut else ""
 
-class ClassificationTask(WholeSequenceTask[Classified]):
+    def lines(self, *, top: int = 0) -> list[str]:
+        likeliest = islice(self.probabilities.items(), max(1, top))
+        return ["\t".join(f"{one_line(label)}\t{share:.4f}" for label, share in likeliest)]
+
+    def cells(self, *, top: int = 0) -> dict[str, Any]:
+        likeliest = list(self.probabilities.items())
+        cells: dict[str, Any] = {}
+        for rank in range(max(1, top)):
+            number = f"_{rank + 1}" if rank else ""
+            label, share = likeliest[rank] if rank < len(likeliest) else ("", None)
+            cells[f"prediction{number}"] = label
+            cells[f"probability{number}"] = "" if share is None else round(share, 6)
+        return cells
+
+    def to_json(self, *, top: int = 0) -> dict[str, Any]:
+        probabilities = dict(islice(self.probabilities.items(), top or None))
+        return {
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": probabilities,
+            "cut": self.cut,
+        }
+
+
+class ClassificationTask(LabellingTask):
     """The task of classification."""
 
     spec: ClassVar = TASKS["classify"]
+    label: ClassVar = "classify"
 
-    def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
+    def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))
 
-    def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
+    def loss_of(self, logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy of the classes; with class weights, each example's times its own."""
-        goals = labels.to(outputs.device)
-        losses = F.cross_entropy(outputs.float(), goals, label_smoothing=smoothing, reduction="none")
-        return weighed(losses, labels, self.class_weights)
+        wanted = targets.to(logits.device)
+        losses = F.cross_entropy(logits.float(), wanted, label_smoothing=smoothing, reduction="none")
+        return weighed(losses, targets, self.class_weights)
 
     @cached_property
     def class_weights(self) -> Tensor | None:
         """How much an example of each class counts, (N,); None where all count the same."""
         return class_weights(self.config, self.table.counts)
 
-    def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
+    def scores(self, corpus: Corpus, logits: Sequence[Logits]) -> list[Score]:
         """The loss, the accuracy and the macro F1."""
-        logits, gold = np.stack(outputs), np.array(examples.corpus.numbers["label"])
-        loss, weight = self.loss_of(torch.from_numpy(logits), torch.from_numpy(gold), smoothing=0.0)
-        found = logits.argmax(1)
+        stacked, gold = np.stack(logits), np.array(corpus.numbers["label"])
+        loss, weight = self.loss_of(torch.from_numpy(stacked), torch.from_numpy(gold), smoothing=0.0)
+        signature = f"unit:example{weight_signature(self.class_weights)}"
+        predicted = stacked.argmax(1)
         return [
-            Score(
-                name="loss", value=float(loss) / weight, signature=f"unit:example{weight_signature(self.class_weights)}"
-            ),
-            evaluation.accuracy(gold, found),
-            evaluation.macro_f1(gold, found, self.n_outputs),
+            Score(name="loss", value=float(loss) / weight, signature=signature),
+            metrics.accuracy(gold, predicted),
+            metrics.macro_f1(gold, predicted, len(self.table.labels)),
         ]
 
-    def confusion(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> npt.NDArray[np.int64]:
-        """How often each class (a row) was taken for which (a column), in the order of `table.labels`."""
-        return confusion_counts(examples.corpus.numbers["label"], np.stack(outputs).argmax(1), self.n_outputs)
+    def expected(self, corpus: Corpus) -> list[str]:
+        return [self.table.labels[number] for number in corpus.numbers["label"].tolist()]
 
-    def expected(self, examples: SequenceExamples) -> list[str]:
-        return [self.table.labels[number] for number in examples.corpus.numbers["label"].tolist()]
+    def result(self, sequences: Sequences, row: int, logits: Logits) -> Classified:
+        return classified(logits, self.table.labels, cut=bool(sequences.cut[row]))
 
-    def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
-        found = self.said(output, cut=False)
-        expected = self.table.labels[examples.corpus.numbers["label"][row]]
-        return expected, f"{found.label} ({100 * found.probability:.0f} %)"
+    def sample(self, expected: str, result: Classified) -> tuple[str, str]:
+        return expected, f"{result.label} ({100 * result.probability:.0f} %)"
+
+    def report(self, found: Evaluation) -> Evaluation:
+        """Add what each example adds to the metrics, the scores of each class, the confusion, and the classes to write."""
+        labels, results = self.table.labels, [one for one in found.predictions if isinstance(one, Classified)]
+        numbers = {label: number for number, label in enumerate(labels)}
+        gold, predicted = [numbers[label] for label in found.expected], [numbers[one.label] for one in results]
+        confusion, sections = class_sections(gold, predicted, labels, unit="examples")
+        return replace(
+            found,
+            statistics=tuple(class_statistics(gold, predicted, labels, unit="examples")),
+            sections=sections,
+            confusion=confusion,
+            output=tuple(
+                f"{one_line(label)}\t{one_line(one.label)}\t{one.probability:.4f}"
+                for label, one in zip(found.expected, results, strict=True)
+            ),
+        )
 
     def label_facts(self) -> list[tuple[str, str]]:
         return [*super().label_facts(), *weight_facts(self.class_weights, self.table.labels)]
 
-    def said(self, output: Outputs, *, cut: bool) -> Classified:
-        return classified(output, self.table.labels, cut=cut)
 
-
-def classified(output: Outputs, labels: Sequence[str], *, cut: bool = False) -> Classified:
+def classified(logits: Logits, labels: Sequence[str], *, cut: bool = False) -> Classified:
     """What logits (K,) of the classes `labels` say."""
-    shares = softmax(output)
-    order = np.argsort(-shares, kind="stable").tolist()
-    probabilities = {labels[number]: float(shares[number]) for number in order}
-    label = labels[order[0]]
-    return Classified(label=label, probability=probabilities[label], probabilities=probabilities, cut=cut)
+    probabilities = class_probabilities(logits, labels)
+    label, probability = next(iter(probabilities.items()))
+    return Classified(label=label, probability=probability, probabilities=probabilities, cut=cut)

@@ -1,4 +1,4 @@
-"""What is given to be answered: texts or vectors, encoded and cut to what the model reads."""
+"""What is given to be labelled: texts or vectors, encoded and cut to what the model reads."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,37 +6,45 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.labelled.encoding import encode_texts
+from regard.data.labelled.encoding import EncodedTexts, encode_texts
 from regard.data.text.tokenizer import Tokenizer
 from regard.errors import UsageError
 from regard.tasks.labelling.examples import Sequences, TokenSequences, VectorSequences
+from regard.tasks.labelling.labels import LabelTable
 
-Inputs = Sequence[str] | Sequence[npt.NDArray[np.floating]]  # texts, or vectors (T, F) where a run is about them
+
+def encode_inputs(
+    inputs: Sequence[Any], texts_b: Sequence[str], tokenizer: Tokenizer | None, table: LabelTable, *, longest: int
+) -> Sequences:
+    """Encode texts, with a second one each or none at all, or without a tokenizer vectors (T, F); `longest` tokens each."""
+    if tokenizer is None:
+        if any(texts_b):
+            raise UsageError("A sequence of vectors has no second text.", "Leave the second texts out.")
+        rows = [_vectors(number, one, table.n_features) for number, one in enumerate(inputs)]
+        cut = [len(row) > longest for row in rows]
+        return VectorSequences([row[:longest] for row in rows], table.n_features, cut=cut)
+    found = encode_pairs(inputs, texts_b, tokenizer, pairs=table.pairs, longest=longest)
+    return TokenSequences(found.ids, found.ids_b, tokenizer, cut=[n_lost > 0 for n_lost in found.n_lost])
 
 
-def text_inputs(
-    texts: Inputs, texts_b: Sequence[str], tokenizer: Tokenizer, *, longest: int
-) -> tuple[Sequences, list[bool]]:
-    """Encode texts, with a second one each or none at all; and tell which of them were cut to `longest` tokens."""
-    if texts_b and len(texts_b) != len(texts):
+def encode_pairs(
+    inputs: Sequence[Any], texts_b: Sequence[str], tokenizer: Tokenizer, *, pairs: bool, longest: int
+) -> EncodedTexts:
+    """Encode texts with their second ones, where the run learned from `pairs`, and without any where not."""
+    second = texts_b if any(texts_b) else ()
+    if inputs and bool(second) != pairs:
+        if second:
+            raise UsageError("The model learned from single texts, and second ones are given.", "Leave them out.")
         raise UsageError(
-            f"There are {len(texts):,} texts and {len(texts_b):,} second ones.",
+            "The model learned from pairs of texts, and there is no second text.",
+            "Give one to each: --text-b TEXT, or a tab and the text behind a line of standard input; in Python texts_b=[…].",
+        )
+    if second and len(second) != len(inputs):
+        raise UsageError(
+            f"There are {len(inputs):,} texts and {len(second):,} second ones.",
             "Give one for each text, empty where there is none.",
         )
-    checked = [_text(number, one) for number, one in enumerate(texts)]
-    found = encode_texts(checked, texts_b, tokenizer, longest)
-    return TokenSequences(found.ids, found.ids_b, tokenizer), [n_lost > 0 for n_lost in found.n_lost]
-
-
-def vector_inputs(
-    inputs: Inputs, texts_b: Sequence[str], *, n_features: int, longest: int
-) -> tuple[Sequences, list[bool]]:
-    """Check sequences of vectors; and tell which of them were cut to `longest` vectors."""
-    if texts_b:
-        raise UsageError("A sequence of vectors has no second text.", "Leave the second texts out.")
-    rows = [_vectors(number, one, n_features) for number, one in enumerate(inputs)]
-    cut = [len(row) > longest for row in rows]
-    return VectorSequences([row[:longest] for row in rows], n_features), cut
+    return encode_texts([_text(number, one) for number, one in enumerate(inputs)], second, tokenizer, longest)
 
 
 def _text(number: int, given: Any) -> str:

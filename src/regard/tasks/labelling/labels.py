@@ -1,4 +1,4 @@
-"""What is answered in a run: its classes or tags and how often each is learned from, or the scale of its numbers.
+"""The labels of a run: its classes or tags and how often each is learned from, or the scale of its numbers.
 
 Kept as labels.json beside the vocabulary, and told in the report before the first step.
 """
@@ -25,26 +25,31 @@ class OtherTaskError(DataError):
 class LabelTable:
     """labels: classes or tags in the order of their numbers, with their `counts` in training; none for numbers.
 
-    mean, deviation:  of the training numbers, which are learned as (number - mean) / deviation
-    n_features:       of the vectors that are labelled; 0 for text
-    pairs:            whether two texts together were labelled
+    offset, scale:  numbers are learned as (number - offset) / scale
+    n_features:     of the vectors that are labelled; 0 for text
+    pairs:          whether two texts together were labelled
     """
 
     labels: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    mean: float = 0.0
-    deviation: float = 1.0
+    offset: float = 0.0
+    scale: float = 1.0
     n_features: int = 0
     pairs: bool = False
 
+    @property
+    def n_outputs(self) -> int:
+        """How many logits a sequence, or a token, has: one for each label, or a number."""
+        return len(self.labels) or 1
+
     @classmethod
     def of(cls, data: LabelledData) -> "LabelTable":
-        """What the training data says."""
+        """What the training data says; numbers are standardised."""
         return cls(
             labels=data.labels,
             counts=tuple(data.counts[label] for label in data.labels),
-            mean=data.mean,
-            deviation=data.deviation,
+            offset=data.mean,
+            scale=data.deviation,
             n_features=data.n_features,
             pairs="ids_b" in data.train.ragged and bool(data.train.ragged["ids_b"].lengths.any()),
         )
@@ -63,8 +68,9 @@ class LabelTable:
             return cls(
                 labels=tuple(map(str, kept["labels"])),
                 counts=tuple(map(int, kept["counts"])),
-                mean=float(kept["mean"]),
-                deviation=float(kept["deviation"]),
+                # Older runs have the names that fit regression alone.
+                offset=float(kept["offset"] if "offset" in kept else kept["mean"]),
+                scale=float(kept["scale"] if "scale" in kept else kept["deviation"]),
                 n_features=int(kept["n_features"]),
                 pairs=bool(kept["pairs"]),
             )

@@ -4,8 +4,8 @@ Numbers are learned standardised, (number - mean) / deviation of the training da
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,67 +13,97 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
-from regard.evaluation.regression import mean_absolute_error, r_squared, spearman
+from regard.evaluation.regression import mean_absolute_error, r_squared, regression_statistics, spearman
 from regard.evaluation.scores import Score
-from regard.tasks.labelling.examples import Outputs, SequenceExamples
-from regard.tasks.labelling.whole_sequence import WholeSequenceTask
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.labelling.base import LabellingTask
+from regard.tasks.labelling.examples import Logits, Sequences
+from regard.tasks.results import Result
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
 
 Numbers = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Measured(Result):
     """The number of a text; `cut` where the text's end was left out, because it is longer than those learned from."""
 
     value: float
     cut: bool = False
 
+    @property
+    def truncation(self) -> str:
+        return "cut at the end" if self.cut else ""
 
-class RegressionTask(WholeSequenceTask[Measured]):
+    def lines(self, *, top: int = 0) -> list[str]:
+        return [f"{self.value:.6g}"]
+
+    def cells(self, *, top: int = 0) -> dict[str, Any]:
+        return {"prediction": self.value}
+
+    def to_json(self, *, top: int = 0) -> dict[str, Any]:
+        return {"value": self.value, "cut": self.cut}
+
+
+class RegressionTask(LabellingTask):
     """The task of regression."""
 
     spec: ClassVar = TASKS["regress"]
+    label: ClassVar = "regress"
 
-    def gold(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
-        """The standardised numbers (B,)."""
-        return torch.from_numpy(
-            ((_values(corpus)[indices] - self.table.mean) / self.table.deviation).astype(np.float32)
-        )
+    def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
+        """The scaled numbers (B,)."""
+        scaled = (values_of(corpus)[indices] - self.table.offset) / self.table.scale
+        return torch.from_numpy(scaled.astype(np.float32))
 
-    def loss_of(self, outputs: Tensor, labels: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
-        """The squared error of standardised numbers."""
-        return (outputs[:, 0].float() - labels.to(outputs.device)).square().sum(), len(labels)
+    def loss_of(self, logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
+        """The squared error of scaled numbers."""
+        return (logits[:, 0].float() - targets.to(logits.device)).square().sum(), len(targets)
 
-    def scores_of(self, examples: SequenceExamples, outputs: Sequence[Outputs]) -> list[Score]:
+    def scores(self, corpus: Corpus, logits: Sequence[Logits]) -> list[Score]:
         """The loss, Spearman's correlation, R² and the mean absolute error in the unit of the data."""
-        gold, found = _values(examples.corpus), np.array([self._number(output) for output in outputs])
-        loss = float(np.square((found - gold) / self.table.deviation).mean()) if len(gold) else float("nan")
+        gold, predicted = values_of(corpus), self.numbers(logits)
         return [
-            Score(name="loss", value=loss, signature="unit:example|of:standardised numbers"),
-            spearman(gold, found),
-            r_squared(gold, found),
-            mean_absolute_error(gold, found),
+            self.squared_error(gold, predicted, of="standardised numbers"),
+            spearman(gold, predicted),
+            r_squared(gold, predicted),
+            mean_absolute_error(gold, predicted),
         ]
 
-    def expected(self, examples: SequenceExamples) -> list[float]:
-        return list(_values(examples.corpus).tolist())
+    def numbers(self, logits: Sequence[Logits]) -> Numbers:
+        """What logits (1,) say of each example, in the unit of the data."""
+        return np.array([self.table.offset + self.table.scale * float(own[0]) for own in logits])
 
-    def sample(self, examples: SequenceExamples, row: int, output: Outputs) -> tuple[str, str]:
-        return f"{_values(examples.corpus)[row]:.4g}", f"{self._number(output):.4g}"
+    def squared_error(self, gold: Numbers, predicted: Numbers, *, of: str) -> Score:
+        """The loss of numbers in the unit of the data; `of` says what it is a loss of."""
+        loss = float(np.square((predicted - gold) / self.table.scale).mean()) if len(gold) else float("nan")
+        return Score(name="loss", value=loss, signature=f"unit:example|of:{of}")
+
+    def expected(self, corpus: Corpus) -> list[float]:
+        return list(values_of(corpus).tolist())
+
+    def result(self, sequences: Sequences, row: int, logits: Logits) -> Measured:
+        [value] = self.numbers([logits])
+        return Measured(value=float(value), cut=bool(sequences.cut[row]))
+
+    def sample(self, expected: float, result: Measured) -> tuple[str, str]:
+        return f"{expected:.4g}", f"{result.value:.4g}"
+
+    def report(self, found: Evaluation) -> Evaluation:
+        """Add what each example adds to the metrics, and the numbers to write."""
+        predicted = [one.value for one in found.predictions if isinstance(one, Measured)]
+        statistics = regression_statistics(found.expected, predicted)
+        return replace(
+            found,
+            statistics=tuple(one for one in statistics if one.metric in self.spec.metrics),
+            output=tuple(f"{gold:.6g}\t{value:.6g}" for gold, value in zip(found.expected, predicted, strict=True)),
+        )
 
     def label_facts(self) -> list[tuple[str, str]]:
-        return [("numbers", f"mean {self.table.mean:.4g}, standard deviation {self.table.deviation:.4g}")]
-
-    def said(self, output: Outputs, *, cut: bool) -> Measured:
-        return Measured(value=self._number(output), cut=cut)
-
-    def _number(self, output: Outputs) -> float:
-        """What an output (1,) says in the unit of the data."""
-        return self.table.mean + self.table.deviation * float(output[0])
+        return [("numbers", f"mean {self.table.offset:.4g}, standard deviation {self.table.scale:.4g}")]
 
 
-def _values(corpus: Corpus) -> Numbers:
+def values_of(corpus: Corpus) -> Numbers:
     """The numbers of a corpus, which keeps their bits."""
     return corpus.numbers["value"].view(np.float64)

@@ -1,0 +1,50 @@
+"""What is told of labelled data: in the report before the first step, and beside scores."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regard.data import batching
+from regard.data.labelled.dataset import LabelledData
+from regard.data.labelled.writing import cut_sentence
+from regard.data.pipeline.bad_rows import LeftOut
+from regard.models.presets import positions_of
+from regard.tasks.labelling.examples import SequenceExamples
+
+if TYPE_CHECKING:
+    from regard.tasks.labelling.base import LabellingTask
+
+Facts = tuple[tuple[str, str], ...]  # label and text
+
+
+def preparation_facts(
+    task: "LabellingTask", found: LabelledData, train: SequenceExamples, valid: SequenceExamples
+) -> Facts:
+    """What the report before the first step says of the data, the labels and what of the model depends on them."""
+    order, lengths = train.order(0), train.sequences.lengths
+    tokens = "tokens" if task.tokenizer is not None else "vectors"
+    facts = [
+        ("training", f"{len(train):,} {task.unit}, {int(lengths.sum(dtype=np.int64)):,} {tokens}"),
+        ("validation", f"{len(valid):,} {task.unit}{', held out' if found.n_held_out else ''}"),
+    ]
+    if task.tokenizer is None:
+        facts.append(("features", f"{task.table.n_features:,} a vector"))
+    else:
+        facts.append(("vocabulary", f"{task.tokenizer.vocab_size:,} tokens ({task.tokenizer.kind})"))
+    facts.append(("batches", f"{len(order):,} an epoch, {batching.padding_share(lengths, order):.1%} padding"))
+    facts += task.label_facts()
+    if task.longest < task.config.data.max_length:
+        longest = f"{task.longest:,} {tokens}: the model has positions for {positions_of(task.config.model):,}"
+        specials = f", {task.n_around} of them for special ones" if task.n_around else ""
+        facts.append(("longest", longest + specials))
+    if task.word_vectors is not None:
+        facts.append(("vectors", task.word_vectors.about("words")))
+    return (*facts, *found.told)
+
+
+def evaluation_notes(examples: SequenceExamples, longest: int) -> tuple[str, ...]:
+    """What a reader of scores should know of the examples: which were left out, and which cut to the `longest` read."""
+    corpus, files = examples.corpus, examples.files
+    notes = [f"Left out: {sentence}." for sentence in LeftOut.of(corpus.facts, files).sentences()]
+    cut = cut_sentence(corpus, files, longest)
+    return (*notes, f"Cut: {cut}.") if cut else tuple(notes)
