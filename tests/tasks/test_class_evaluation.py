@@ -33,9 +33,8 @@ def test_a_matrix_of_many_classes_is_no_table() -> None:
 
 
 def test_statistics_of_runs_with_the_same_classes_go_by_one_signature() -> None:
-    first, second = (
-        class_statistics([0, 0, 1], predicted, ["x", "y", "z"], unit="x") for predicted in ([0, 1, 1], [2, 2, 2])
-    )
+    gold, labels = [0, 0, 1], ["x", "y", "z"]
+    first, second = (class_statistics(gold, own, labels, unit="x") for own in ([0, 1, 1], [2, 2, 2]))
     assert [one.value for one in first] == pytest.approx([200 / 3, 200 / 3])
     assert [one.signature for one in first] == [one.signature for one in second]
     others = class_statistics(gold, [0, 1, 1], ["x", "y", "w"], unit="x")
