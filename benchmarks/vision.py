@@ -313,7 +313,7 @@ def prepare_images(case: Case, *, n_updates: int) -> None:
     order = islice(chain.from_iterable(prepared.train.order(epoch) for epoch in count()), n_updates)
     everything = prepared.train.batch(np.arange(N_IMAGES), torch.device("cpu"))
     tensors = {
-        "images": task.scaled(everything.images),
+        "images": task.table.normalise(everything.images),
         "labels": everything.labels,
         "order": torch.from_numpy(np.stack(list(order))),
     }

@@ -35,7 +35,7 @@ def test_everybody_begins_with_the_same_loss_on_the_same_images(case: Case) -> N
     assert images.order.tolist() == [indices.tolist() for indices in order]
     batch = trainer.collate(order[4])
     task: Any = trainer.task
-    assert torch.equal(images.images[images.order[4]], task.scaled(batch.images))
+    assert torch.equal(images.images[images.order[4]], task.table.normalise(batch.images))
     assert torch.equal(images.labels[images.order[4]], batch.labels)
 
     ours = vision.our_first_loss(trainer)

@@ -33,6 +33,11 @@ class Result(ABC):
         """What became of an input that is longer than the model reads at once; empty where it was read whole."""
         return ""
 
+    @property
+    def problem(self) -> str:
+        """Why nothing is predicted of an input that was skipped; empty where it could be read."""
+        return ""
+
     def __repr__(self) -> str:
         cells = ", ".join(f"{name}={value!r}" for name, value in self.cells().items())
         return f"{type(self).__name__}({cells})"

@@ -1,11 +1,10 @@
 """Augmentation: a function of the seed, right on every image of a batch, and told where it cannot be."""
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from regard.data.images.augmentation import Augmentation, crop, cutout, flip, mixup, normalised
+from regard.data.images.augmentation import Augmentation, crop, cutout, flip, mixup
 from regard.errors import ConfigError
 
 
@@ -16,16 +15,6 @@ def generator(seed: int = 1) -> torch.Generator:
 def numbered(count: int = 64, channels: int = 2, height: int = 5, width: int = 6) -> Tensor:
     """Images no two pixels of which are alike, none of them 0."""
     return torch.arange(1.0, count * channels * height * width + 1).view(count, channels, height, width)
-
-
-def test_normalising() -> None:
-    images = np.random.default_rng(1).integers(0, 256, (3, 4, 5, 3), dtype=np.uint8)
-    mean, deviation = (0.5, 0.25, 0.1), (0.2, 0.3, 1.0)
-    found = normalised(images, mean, deviation)
-    assert (found.dtype, found.shape, found.is_contiguous()) == (torch.float32, (3, 3, 4, 5), True)
-    expected = ((images / 255 - mean) / deviation).transpose(0, 3, 1, 2)
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
-    assert torch.equal(normalised(torch.from_numpy(images), mean, deviation), found)
 
 
 def test_a_crop_moves_each_image() -> None:

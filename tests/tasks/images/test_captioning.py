@@ -1,6 +1,7 @@
-"""The task caption: images with all their captions, the loss, captions that are written, scores, and where a model looks."""
+"""Captioning: images with all their captions, the loss, captions that are written, and their scores."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ import torch.nn.functional as F
 from tests.conftest import DESCRIBING, draw_captions
 from torch import nn
 
-import regard
 from regard import config as configuration
+from regard.api import Captioner
+from regard.data.captions.dataset import read_captions
+from regard.data.images.decoding import BadImageError
 from regard.errors import UsageError
-from regard.evaluation.generated_text import score_translations
-from regard.models.captioner import Captioner
+from regard.models import captioner
 from regard.models.presets import build_model, model_config
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
-from regard.tasks.images.caption_generation import Described
+from regard.tasks.images.caption_generation import Caption, CaptionOptions
 from regard.tasks.images.captioning import CaptioningTask
+from regard.tasks.options import no_progress
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -33,12 +36,12 @@ def prepare(folder: Path, settings: dict[str, Any] | None = None, *, vocabulary:
     return CaptioningTask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
-def parts(prepared: Prepared) -> tuple[CaptioningTask, Captioner, CaptionExamples]:
+def parts(prepared: Prepared) -> tuple[CaptioningTask, captioner.Captioner, CaptionExamples]:
     """The task, a network for it, and the training examples."""
     assert isinstance(prepared.task, CaptioningTask) and isinstance(prepared.train, CaptionExamples)
     config = model_config(prepared.task.config.model, origin="test", **prepared.task.model_fields())
     model = build_model(config, seed=1).eval()
-    assert isinstance(model, Captioner)
+    assert isinstance(model, captioner.Captioner)
     return prepared.task, model, prepared.train
 
 
@@ -53,21 +56,6 @@ def test_what_is_told_before_the_first_step(tmp_path: Path) -> None:
     assert facts["vocabulary"].endswith("tokens (words)")
 
 
-def test_a_batch_has_an_image_once_and_all_its_captions(tmp_path: Path) -> None:
-    task, _, train = parts(prepare(tmp_path))
-    indices = np.array([4, 0, 9])
-    batch = train.batch(indices, CPU)
-    assert batch.images.shape == (3, 8, 8, 3)
-    assert batch.image_of.tolist() == [0, 0, 1, 1, 2, 2]
-    assert (batch.target[:, 0] == task.tokenizer.start_id).all()
-    texts = []
-    for row, length in zip(batch.target.tolist(), batch.lengths.tolist(), strict=True):
-        assert row[length] == task.tokenizer.end_id
-        assert all(id == task.tokenizer.pad_id for id in row[length + 1 :])
-        texts.append(task.tokenizer.decode(row[1:length]))
-    assert texts == [text for index in indices.tolist() for text in train.captions.captions_of(index)]
-
-
 def test_the_loss_is_that_of_each_caption_with_its_own_image(tmp_path: Path) -> None:
     task, model, train = parts(prepare(tmp_path))
     batch = train.batch(np.array([4, 0, 9]), CPU)
@@ -75,7 +63,7 @@ def test_the_loss_is_that_of_each_caption_with_its_own_image(tmp_path: Path) -> 
         loss, weight = task.loss(model, batch, smoothing=0.1)
         expected = torch.zeros(())
         for row, length in enumerate(batch.lengths.tolist()):
-            image = task.scaled(batch.images[batch.image_of[row]][None])
+            image = task.table.normalise(batch.images[batch.image_of[row]][None])
             ids = batch.target[row : row + 1, : length + 1]
             logits = model(image, ids[:, :-1])
             expected += F.cross_entropy(logits[0], ids[0, 1:], label_smoothing=0.1, reduction="sum")
@@ -103,22 +91,10 @@ def test_images_are_changed_while_a_model_learns(tmp_path: Path) -> None:
     for training, seed in ((False, 1), (True, 1), (True, 1), (True, 2)):
         torch.manual_seed(seed)
         task.loss(model.train(training), batch, smoothing=0.0)
-    assert torch.equal(seen[0], task.scaled(batch.images))
+    assert torch.equal(seen[0], task.table.normalise(batch.images))
     assert not torch.equal(seen[1], seen[0])
     assert torch.equal(seen[1], seen[2])
     assert not torch.equal(seen[1], seen[3])
-
-
-def test_an_image_with_fewer_captions_is_scored_by_those_it_has() -> None:
-    class Captions:
-        def captions_of(self, image: int) -> list[str]:
-            return [["a b c d", "e f g h", "a b c h"], ["i j k l"]][image]
-
-    examples = CaptionExamples(Captions(), None, batch_images=1, seed=1)  # type: ignore[arg-type]
-    references = examples.references(2)
-    assert references == [["a b c d", "i j k l"], ["e f g h", "i j k l"], ["a b c h", "i j k l"]]
-    [bleu] = score_translations(["e f g h", "i j k l"], references, metrics=("bleu",))
-    assert bleu.value == pytest.approx(100)
 
 
 # A run that has learned
@@ -129,41 +105,77 @@ def files(caption_run: Path, *names: str) -> list[str]:
 
 
 def test_captions_are_written_from_files(caption_run: Path) -> None:
-    run = regard.load(caption_run)
-    found = run.predict(files(caption_run, "lying-000", "none-001", "standing-002"))
-    assert all(isinstance(one, Described) for one in found)
-    texts = [one.text for one in found]  # type: ignore[union-attr]
-    assert [text.split()[-1] for text in texts] == ["lie", "pattern", "stand"]
-    best = found[0].candidates[0]  # type: ignore[union-attr]
+    run = Captioner.load(caption_run)
+    named = files(caption_run, "lying-000", "none-001", "standing-002")
+    found = run.task.predict(run.model, named, CaptionOptions())
+    assert [one.text.split()[-1] for one in found] == ["lie", "pattern", "stand"]
+    assert [one.image for one in found] == named
+    best = found[0].outputs[0]
     assert len(best.tokens) == len(best.ids) and len(best.log_probs) >= len(best.ids)
     assert run.predict([]) == []
+    one = run.predict(named[0])
+    assert isinstance(one, Caption) and one.text == found[0].text
+
+
+def test_words_can_be_banned_and_several_captions_asked_for(caption_run: Path) -> None:
+    run, [file] = Captioner.load(caption_run), files(caption_run, "lying-000")
+    decoding = replace(run.config.decoding, beam=3, n_best=2)
+    [found] = run.task.predict(run.model, [file], CaptionOptions(decoding=decoding, banned=("here",)))
+    assert len(found.outputs) == 2
+    assert all("here" not in one.text.split() for one in found.outputs)
+    [plain] = run.task.predict(run.model, [file], CaptionOptions(decoding=decoding))
+    assert any("here" in one.text.split() for one in plain.outputs)
+
+
+def test_an_image_that_cannot_be_read_is_an_error_or_skipped(caption_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    run, inputs = Captioner.load(caption_run), [str(tmp_path / "bad.png"), *files(caption_run, "lying-000")]
+    with pytest.raises(BadImageError, match=r"bad\.png: no image of a known kind"):
+        run.predict(inputs)
+    bad, one = run.task.predict(run.model, inputs, CaptionOptions(skip_unreadable=True))
+    assert one.text.endswith("lie") and not one.problem
+    assert (bad.image, bad.text, bad.lines()) == (inputs[0], "", [])
+    assert bad.cells() == bad.to_json() == {"image": inputs[0], "problem": bad.problem}
 
 
 def test_the_scores_against_all_captions(caption_run: Path) -> None:
-    run = regard.load(caption_run)
+    run = Captioner.load(caption_run)
     table = str(caption_run.parent / "images" / "captions.tsv")
-    found = run.evaluate([table], split="all")
+    found = run.evaluate(table, split="all")
     assert [score.name for score in found.scores] == ["bleu", "chrf", "perplexity"]
-    assert found.scores[0].value > 80
+    assert found["bleu"] > 80
     assert "nrefs:2" in found.scores[0].signature
-    assert (found.count, found.unit, len(found.translations)) == (60, "images", 60)
-    loss = run.task.mean_loss(run.model, run.task.read([table], run.config.data, split="", progress=lambda w, d: None))
-    assert found.scores[2].value == pytest.approx(np.exp(loss))
+    assert (found.count, found.unit) == (60, "images")
+    assert [(one.metric, len(one)) for one in found.statistics] == [("bleu", 60), ("chrf", 60)]
+    assert found.generated is not None and len(found.generated.references) == 2
+    assert found.expected[0] == ("stripes that lie", "here are stripes that lie")
+    assert found.expected[0] == tuple(stream[0] for stream in found.generated.references)
+    first = found.predictions[0]
+    assert isinstance(first, Caption) and first.image == found.generated.sources[0]
+    assert found.output[0] == f"{first.image}\t{found.generated.outputs[0]}" == first.lines()[0]
+    total, weight = 0.0, 0.0
+    data = read_captions(
+        [table], run.config.data, run.task.tokenizer, shape=run.task.table.shape, split="", progress=no_progress
+    )
+    examples = run.task.examples(data)
+    with torch.inference_mode():
+        for indices in examples.fixed_order():
+            loss, n_tokens = run.task.loss(run.model, examples.batch(indices, CPU), smoothing=0.0)
+            total, weight = total + float(loss), weight + n_tokens
+    assert found["perplexity"] == pytest.approx(np.exp(total / weight))
 
 
-def test_where_a_model_looks(caption_run: Path) -> None:
-    run = regard.load(caption_run)
-    [file] = files(caption_run, "lying-000")
-    [found] = run.predict([file])
-    looking = run.task.look(run.model, file, found.candidates[0].ids)  # type: ignore[union-attr]
-    assert list(looking.words) == found.text.split()  # type: ignore[union-attr]
-    assert looking.weights.shape == (len(looking.words), *run.model.grid)  # type: ignore[misc]
-    assert looking.weights.sum((1, 2)).tolist() == pytest.approx([1] * len(looking.words), abs=1e-4)
-
-
-def test_a_captioner_reads_no_text(caption_run: Path) -> None:
-    with pytest.raises(UsageError, match="reads images, no text"):
-        regard.load(caption_run).embed(["a text"])
+def test_other_metrics_and_what_is_no_metric(caption_run: Path) -> None:
+    run = Captioner.load(caption_run)
+    table = str(caption_run.parent / "images" / "captions.tsv")
+    found = run.evaluate(table, split="all", metrics=("exact_match",))
+    assert [score.name for score in found.scores] == ["exact_match", "perplexity"]
+    for settings, message in (
+        ({"metrics": ("blue",)}, "no metric 'blue'"),
+        ({"tokenize": "14a"}, "no tokenizer '14a'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            run.evaluate("nowhere.tsv", **settings)  # type: ignore[arg-type]
 
 
 def test_all_captions_of_a_validation_count(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
-"""The task image: what is kept of the data, the loss with and without changes at random, scores, and what is said."""
+"""Image classification: what is kept of the data, the loss with and without augmentation, scores and predictions."""
 
 import json
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,14 @@ from torch import Tensor, nn
 
 import regard
 from regard import config as configuration
-from regard.errors import ConfigError, DataError, RegardError, UsageError
+from regard.api import ImageClassifier
+from regard.data.images.decoding import BadImageError
+from regard.errors import ConfigError, DataError, RegardError
 from regard.models.presets import build_model, model_config
-from regard.tasks.images.image_classification import ImageClassificationTask
+from regard.tasks.images.image_classification import ClassifiedImage, ImageClassificationTask, ImageOptions
 from regard.tasks.images.image_examples import ImageExamples
-from regard.tasks.images.preprocessing import ImageTable
+from regard.tasks.images.preprocessing import ImageInput
+from regard.tasks.results import Results
 from regard.tasks.task import Prepared
 from regard.training.events import Event, Updated
 
@@ -40,6 +45,10 @@ def parts(prepared: Prepared) -> tuple[ImageClassificationTask, nn.Module, Image
     return prepared.task, build_model(config, seed=1).eval(), prepared.valid
 
 
+def predict(run: ImageClassifier, images: Sequence[ImageInput], **options: Any) -> Results[ClassifiedImage]:
+    return run.task.predict(run.model, images, ImageOptions(**options))
+
+
 # Data
 
 
@@ -54,30 +63,6 @@ def test_what_is_told_before_the_first_step(tmp_path: Path) -> None:
     assert facts["classes"].startswith("3: ")
     assert facts["augmentation"] == "moved by up to 2 pixels, every second one mirrored"
     assert list(prepared.hashes) == [str(tmp_path / "images")]
-
-
-def test_an_epoch_has_every_image_once_in_batches_of_like_size(tmp_path: Path) -> None:
-    train = prepare(tmp_path).train
-    first, again, second = train.order(0), train.order(0), train.order(1)
-    for order in (first, second):
-        assert sorted(np.concatenate(order).tolist()) == list(range(len(train)))
-        assert max(map(len, order)) - min(map(len, order)) <= 1
-        assert max(map(len, order)) <= 16
-    assert all((one == other).all() for one, other in zip(first, again, strict=True))
-    assert any((one != other).any() for one, other in zip(first, second, strict=True))
-
-
-def test_what_a_run_keeps_of_its_images(tmp_path: Path) -> None:
-    task, _, _ = parts(prepare(tmp_path))
-    task.save(tmp_path / "vocabulary")
-    assert ImageClassificationTask.load(task.config, tmp_path / "vocabulary").table == task.table
-    kept = json.loads((tmp_path / "vocabulary" / "images.json").read_text())
-    assert (kept["size"], kept["channels"], kept["labels"]) == (8, 3, ["lying", "none", "standing"])
-    assert ImageTable.find(None) is None
-    assert ImageTable.find(tmp_path) is None
-    (tmp_path / "vocabulary" / "images.json").write_text('{"size": 8}')
-    with pytest.raises(DataError, match=r"images\.json: not what a run keeps of its images: KeyError"):
-        ImageClassificationTask.load(task.config, tmp_path / "vocabulary")
 
 
 def test_a_size_and_colours_can_be_asked_for(tmp_path: Path) -> None:
@@ -138,7 +123,7 @@ def test_the_loss_is_the_cross_entropy_of_scaled_images(tmp_path: Path) -> None:
 def test_training_images_are_scaled_to_mean_0_and_deviation_1(tmp_path: Path) -> None:
     prepared = prepare(tmp_path)
     assert isinstance(prepared.task, ImageClassificationTask)
-    images = prepared.task.scaled(prepared.train.batch(np.arange(len(prepared.train)), CPU).images)
+    images = prepared.task.table.normalise(prepared.train.batch(np.arange(len(prepared.train)), CPU).images)
     torch.testing.assert_close(images.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(images.std((0, 2, 3), correction=0), torch.ones(3), atol=1e-5, rtol=0)
 
@@ -167,7 +152,7 @@ def test_images_are_changed_while_a_model_learns_and_only_then(tmp_path: Path) -
         loss, weight = task.loss(model.train(training), batch, smoothing=0.0)
         assert loss.item() == pytest.approx(8 * np.log(3)) and weight == 8
         shown.append(model.images)
-    assert torch.equal(shown[0], task.scaled(batch.images))
+    assert torch.equal(shown[0], task.table.normalise(batch.images))
     assert not torch.equal(shown[1], shown[0])
     assert torch.equal(shown[1], shown[2])
     assert not torch.equal(shown[1], shown[3])
@@ -180,7 +165,7 @@ def test_rare_classes_count_as_much_as_frequent_ones(tmp_path: Path) -> None:
     assert task.class_weights is not None
     assert (task.class_weights.numpy() * counts).tolist() == pytest.approx([counts.sum() / 3] * 3)
     assert any(label == "class weights" for label, _ in prepared.facts)
-    _, weight = task.loss_of(torch.zeros(3, 3), torch.tensor([0, 1, 2]), smoothing=0.0)
+    _, weight = task.cross_entropy(torch.zeros(3, 3), torch.tensor([0, 1, 2]), smoothing=0.0)
     assert weight == pytest.approx(float(task.class_weights.sum()))
 
 
@@ -234,7 +219,7 @@ def test_a_run_that_was_broken_off_goes_on_with_the_same_images(tmp_path: Path) 
             watch=break_off,
         )
     Pillow.new("RGB", (8, 8)).save(tmp_path / "x" / "none" / "new.png")
-    with pytest.raises(DataError, match=r"has changed since .* began"):
+    with pytest.raises(DataError, match=r"has changed since .* was started"):
         regard.resume(tmp_path / "broken")
     (tmp_path / "x" / "none" / "new.png").unlink()
     regard.resume(tmp_path / "broken")
@@ -245,18 +230,39 @@ def test_a_run_that_was_broken_off_goes_on_with_the_same_images(tmp_path: Path) 
     assert whole == broken
 
 
-# Scores and answers
+# Scores and predictions
 
 
-def test_the_scores_of_a_run_that_has_learnt(image_run: Path) -> None:
-    run = regard.load(image_run)
-    found = run.evaluate([str(image_run.parent / "train")], split="all")
+def test_the_scores_of_a_run_that_has_learned(image_run: Path) -> None:
+    run = ImageClassifier.load(image_run)
+    data = str(image_run.parent / "train")
+    found = run.evaluate(data, split="all")
     assert [score.name for score in found.scores] == ["loss", "accuracy", "macro_f1"]
-    assert found.scores[1].value > 95
-    assert (found.count, found.unit, found.labels) == (60, "images", ("lying", "none", "standing"))
-    assert np.array(found.confusion).sum(1).tolist() == [20, 20, 20]
-    right = sum(one.label == gold for one, gold in zip(found.predictions, found.gold, strict=True))  # type: ignore[union-attr]
-    assert 100 * right / 60 == found.scores[1].value
+    assert found.scores[0].signature == "unit:image"
+    assert found.scores[1].signature == "images:60"
+    assert found["accuracy"] > 95
+    assert (found.count, found.unit) == (60, "images")
+    assert [(one.metric, len(one)) for one in found.statistics] == [("accuracy", 60), ("macro_f1", 60)]
+    assert [section.name for section in found.sections] == ["classes", "labels", "confusion"]
+    assert found.confusion is not None and found.confusion.labels == ("lying", "none", "standing")
+    assert np.array(found.confusion.counts).sum(1).tolist() == [20, 20, 20]
+    facts = json.loads(json.dumps(found.to_json()))
+    assert (facts["labels"], facts["confusion"][0]) == (["lying", "none", "standing"], [*found.confusion.counts[0]])
+    correct = sum(one.label == label for one, label in zip(found.predictions, found.expected, strict=True))  # type: ignore[attr-defined]
+    assert 100 * correct / 60 == found["accuracy"]
+    first = found.predictions[0]
+    assert isinstance(first, ClassifiedImage) and first.image == f"{data}/lying/000.png"
+    assert found.output[0] == f"{first.image}\tlying\t{first.label}\t{first.probability:.4f}"
+
+
+def test_the_split_that_is_scored(image_run: Path, tmp_path: Path) -> None:
+    stripes = draw_stripes(tmp_path / "stripes", per_class=1)
+    for split in ("test", "train", "valid"):
+        shutil.copytree(stripes, tmp_path / "split" / split)
+    (tmp_path / "split" / "test" / "none" / "000.png").unlink()
+    run = ImageClassifier.load(image_run)
+    counts = [run.evaluate(tmp_path / "split", split=split).count for split in ("", "test", "train", "all")]
+    assert counts == [2, 2, 3, 8]
 
 
 def test_a_class_among_the_five_likeliest(tmp_path: Path) -> None:
@@ -267,17 +273,16 @@ def test_a_class_among_the_five_likeliest(tmp_path: Path) -> None:
         labels=np.array([f"class-{number % 7}" for number in range(70)]),
     )
     settings = {**SEEING, "training.steps": 2}
-    run = regard.train("image", train=str(tmp_path / "x.npz"), run=tmp_path / "run", settings=settings)
-    assert isinstance(run, regard.Run)
-    found = run.evaluate([str(tmp_path / "x.npz")])
-    loss, accuracy, top, _ = found.scores
-    assert (loss.name, accuracy.name, top.name) == ("loss", "accuracy", "top_5")
+    regard.train("image", train=str(tmp_path / "x.npz"), run=tmp_path / "run", settings=settings)
+    found = ImageClassifier.load(tmp_path / "run").evaluate(tmp_path / "x.npz")
+    assert [score.name for score in found.scores] == ["loss", "accuracy", "top_5", "macro_f1"]
+    assert [one.metric for one in found.statistics] == ["accuracy", "top_5", "macro_f1"]
     ranks = [
-        list(one.probabilities).index(gold)  # type: ignore[union-attr]
-        for one, gold in zip(found.predictions, found.gold, strict=True)
+        list(one.probabilities).index(label)  # type: ignore[attr-defined]
+        for one, label in zip(found.predictions, found.expected, strict=True)
     ]
-    assert top.value == pytest.approx(100 * np.mean(np.array(ranks) < 5))
-    assert accuracy.value == pytest.approx(100 * np.mean(np.array(ranks) == 0))
+    assert found["top_5"] == pytest.approx(100 * np.mean(np.array(ranks) < 5))
+    assert found["accuracy"] == pytest.approx(100 * np.mean(np.array(ranks) == 0))
 
 
 def test_images_of_another_size_are_told_with_the_scores(image_run: Path, tmp_path: Path) -> None:
@@ -288,22 +293,54 @@ def test_images_of_another_size_are_told_with_the_scores(image_run: Path, tmp_pa
     )
 
 
-def test_images_are_named_from_files_and_arrays(image_run: Path) -> None:
-    run = regard.load(image_run)
-    files = [image_run.parent / "train" / name / "000.png" for name in ("standing", "lying")]
-    found = run.predict(files)
-    assert [one.label for one in found] == ["standing", "lying"]  # type: ignore[union-attr]
-    arrays = [np.asarray(Pillow.open(file)) for file in files]
-    assert run.predict(arrays) == found
-    assert run.predict([]) == []
-    assert sum(found[0].probabilities.values()) == pytest.approx(1)  # type: ignore[union-attr]
+def test_images_are_classified_from_files_and_arrays(image_run: Path) -> None:
+    run = ImageClassifier.load(image_run)
+    files: list[Any] = [image_run.parent / "train" / name / "000.png" for name in ("standing", "lying")]
+    found = predict(run, files)
+    assert [one.label for one in found] == ["standing", "lying"]
+    assert [one.image for one in found] == list(map(str, files))
+    arrays = predict(run, [np.asarray(Pillow.open(file)) for file in files])
+    assert [one.probabilities for one in arrays] == [one.probabilities for one in found]
+    assert [one.image for one in arrays] == ["array 0", "array 1"]
+    assert predict(run, []) == []
+    assert sum(found[0].probabilities.values()) == pytest.approx(1)
+    assert run.predict(files[0]) == found[0]
+
+
+def test_how_a_prediction_is_shown() -> None:
+    probabilities = {"cat": 0.75, "dog": 0.25}
+    one = ClassifiedImage(image="a\tb.png", label="cat", probability=0.75, probabilities=probabilities)
+    assert one.lines() == ["a b.png\tcat\t0.7500"]
+    assert one.lines(top=2) == ["a b.png\tcat\t0.7500\tdog\t0.2500"]
+    assert list(one.cells()) == ["image", "prediction", "probability"]
+    assert one.to_json() == {
+        "image": "a\tb.png",
+        "label": "cat",
+        "probability": 0.75,
+        "probabilities": probabilities,
+    }
+    assert list(one.to_json(top=1)["probabilities"]) == ["cat"]
+
+
+def test_an_image_that_cannot_be_read_is_an_error_or_skipped(image_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    run, good = ImageClassifier.load(image_run), image_run.parent / "train" / "lying" / "000.png"
+    with pytest.raises(BadImageError, match=r"bad\.png: no image of a known kind"):
+        run.predict([tmp_path / "bad.png", good])
+    done: list[int] = []
+    bad, one = predict(run, [tmp_path / "bad.png", good], skip_unreadable=True, progress=lambda what, n: done.append(n))
+    assert (one.label, one.problem) == ("lying", "")
+    assert (bad.label, bad.image, bad.lines()) == ("", str(tmp_path / "bad.png"), [])
+    assert bad.problem.startswith(f"{tmp_path / 'bad.png'}: no image of a known kind")
+    assert bad.cells() == bad.to_json() == {"image": bad.image, "problem": bad.problem}
+    assert done == [1]  # images that were classified
 
 
 def test_images_of_any_kind_are_fitted(image_run: Path, tmp_path: Path) -> None:
     grey = Pillow.open(image_run.parent / "train" / "lying" / "001.png").convert("L").resize((40, 24))
     grey.save(tmp_path / "photo.jpg")
-    [found] = regard.load(image_run).predict([tmp_path / "photo.jpg"])
-    assert found.label in ("lying", "none", "standing")  # type: ignore[union-attr]
+    [found] = predict(ImageClassifier.load(image_run), [tmp_path / "photo.jpg"])
+    assert found.label in ("lying", "none", "standing")
 
 
 @pytest.mark.parametrize(
@@ -320,23 +357,6 @@ def test_images_of_any_kind_are_fitted(image_run: Path, tmp_path: Path) -> None:
 def test_what_is_no_image(image_run: Path, image: Any, message: str) -> None:
     with pytest.raises(RegardError, match=message):
         regard.load(image_run).predict([image])
-
-
-@pytest.mark.parametrize("one", [np.zeros((8, 8), np.uint8), np.zeros((8, 8, 3), np.uint8), Path("photo.jpg")])
-def test_one_image_that_is_no_list_is_refused(image_run: Path, caption_run: Path, one: Any) -> None:
-    for run in (image_run, caption_run):
-        with pytest.raises(UsageError, match=r"^A list of images was expected, and one came\.\nWrite it in brackets"):
-            regard.load(run).predict(one)
-
-
-def test_a_run_over_images_reads_no_text(image_run: Path) -> None:
-    run = regard.load(image_run)
-    with pytest.raises(UsageError, match="reads images, no text"):
-        run.embed(["a text"])
-    with pytest.raises(UsageError, match="A list of texts, or of files, was expected, and one came"):
-        run.predict("photo.jpg")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="A second text is for runs of the tasks classify and regress"):
-        run.predict(["photo.jpg"], texts_b=["x"])
 
 
 def test_a_new_run_begins_with_the_weights_of_another(image_run: Path, tmp_path: Path) -> None:

@@ -11,18 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.images.decoding import Pixels
 from regard.errors import ConfigError
-
-
-def normalised(images: Pixels | Tensor, mean: tuple[float, ...], deviation: tuple[float, ...]) -> Tensor:
-    """Return images of bytes (B, H, W, C) as a model reads them: (x / 255 - mean) / deviation, float32, (B, C, H, W)."""
-    pixels = torch.as_tensor(images).permute(0, 3, 1, 2)
-    scale = torch.tensor(deviation, dtype=torch.float64).reciprocal()
-    shift = -torch.tensor(mean, dtype=torch.float64) * scale
-    by_channel = (1, -1, 1, 1)
-    scale, shift = ((scale / 255).float().view(by_channel), shift.float().view(by_channel))
-    return torch.addcmul(shift.to(pixels.device), pixels.contiguous().float(), scale.to(pixels.device))
 
 
 def crop(images: Tensor, generator: torch.Generator, *, padding: int) -> Tensor:

@@ -4,16 +4,16 @@ A block that is ablated hands on what it read (Veit et al. 2016, section 4). Fir
 another, those first whose lack harmed least.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from torch import nn
 
 from regard.errors import UsageError
-from regard.evaluation import classification as evaluation
+from regard.evaluation.table import Table
 from regard.models.resnet import ResNet
-from regard.tasks.images.image_classification import ImageClassificationTask
-from regard.tasks.images.image_examples import ImageExamples
+from regard.tasks.evaluation import Section
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,47 +26,52 @@ class BlockAblation:
 
 
 def ablate_blocks(
-    model: nn.Module,
-    examples: ImageExamples,
+    resnet: ResNet,
+    accuracy: Callable[[Callable[[int], None]], float],
     *,
-    task: ImageClassificationTask,
-    run: str,
+    n_images: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[BlockAblation]:
     """Return the blocks that can be ablated, that first whose lack harms least.
 
-    run: what errors call it; progress: called with how many images are read
+    accuracy:  scores the network as it is on all `n_images`; it is given whom to tell how many of them are done
     """
-    resnet = _resnet(model, run)
-    rounds = 0
+    rounds = itertools.count()
 
-    def accuracy(names: Sequence[str]) -> float:
-        nonlocal rounds
-        before, rounds = rounds * len(examples), rounds + 1
+    def without(names: Sequence[str]) -> float:
+        before = next(rounds) * n_images
         with resnet.without_blocks(names):
-            outputs = task.outputs(resnet, examples, progress=lambda done: progress(before + done))
-        return evaluation.accuracy(examples.images.classes, outputs.argmax(1)).value
+            return accuracy(lambda done: progress(before + done))
 
-    alone = {name: accuracy([name]) for name, possible in resnet.block_names.items() if possible}
+    alone = {name: without([name]) for name, possible in resnet.block_names.items() if possible}
     order = sorted(alone, key=lambda name: -alone[name])
     return [
         BlockAblation(
-            name=name, alone=alone[name], cumulative=alone[name] if not number else accuracy(order[: number + 1])
+            name=name, alone=alone[name], cumulative=alone[name] if not number else without(order[: number + 1])
         )
         for number, name in enumerate(order)
     ]
 
 
-def kept_blocks(model: nn.Module, *, run: str) -> str:
+def ablation_section(ablations: Sequence[BlockAblation], *, whole: float) -> Section:
+    """The table of an evaluation: the accuracy of the whole network, then without each block."""
+    rows = [(one.name, f"{one.alone:.2f}", f"{one.cumulative:.2f}") for one in ablations]
+    headings = ("block removed", "accuracy, alone", "cumulative")
+    table = Table(headings=headings, rows=(("nothing", f"{whole:.2f}", ""), *rows))
+    return Section(name="blocks", table=table, data=[asdict(one) for one in ablations])
+
+
+def ablation_note(resnet: ResNet) -> str:
     """Say which blocks are never ablated."""
-    names = [name for name, possible in _resnet(model, run).block_names.items() if not possible]
+    names = [name for name, possible in resnet.block_names.items() if not possible]
     return f"Blocks not ablated, because they change the shape: {', '.join(names) or 'none'}."
 
 
-def _resnet(model: nn.Module, run: str) -> ResNet:
+def check_ablatable(model: nn.Module) -> ResNet:
+    """Refuse a network without residual blocks."""
     if isinstance(model, ResNet):
         return model
     raise UsageError(
-        f"--blocks needs a ResNet run; {run} is a {type(model).__name__}.",
+        f"Block ablation needs a ResNet, and the model of this run is a {type(model).__name__}.",
         "Name a run of the task image with a ResNet, such as resnet-20.",
     )

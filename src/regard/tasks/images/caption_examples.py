@@ -1,4 +1,4 @@
-"""Captions in batches: so many images, each with all its captions, so that an image is read once for all of them."""
+"""Batches of captions: so many images, each with all its captions, so that an image is read once for all of them."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.data.captions.storage import CaptionSet
 from regard.data.text.tokenizer import Tokenizer
+from regard.tasks.batches import pad
 from regard.tasks.images.image_examples import in_order, shuffled
 from regard.tasks.task import Indices
 
@@ -48,10 +49,8 @@ class CaptionExamples:
         captions = [self.captions.ids[row] for own in rows for row in own]
         image_of = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
         lengths = np.array([len(ids) + 1 for ids in captions], np.int64)  # the end token counted
-        start, end, pad = self.tokenizer.start_id, self.tokenizer.end_id, self.tokenizer.pad_id
-        target = np.full((len(captions), int(lengths.max()) + 1), pad, np.int64)
-        for row, ids in enumerate(captions):
-            target[row, 0], target[row, 1 : len(ids) + 1], target[row, len(ids) + 1] = start, ids, end
+        tokenizer = self.tokenizer
+        target = pad(captions, tokenizer.pad_id, start=tokenizer.start_id, end=tokenizer.end_id)
         images = self.captions.images(indices)
         return CaptionBatch(*(torch.from_numpy(array).to(device) for array in (images, target, lengths, image_of)))
 

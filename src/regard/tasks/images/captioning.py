@@ -1,50 +1,54 @@
-"""Captions: an image to a sentence; cross entropy of the tokens of all its captions, search, BLEU against all of them.
+"""Image captioning: a sentence for each image; cross entropy of the tokens of all its captions, beam search, BLEU.
 
 Works with a model that offers `states(images, target, image_of)` and an output layer (or plainly returns logits), and, to
-write, `start` and `step`. How images become captions is in `captioning.py`.
+write, `start` and `step` (`tasks/offers.py`). How images become captions is in `caption_generation.py`.
 """
 
-import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from regard.config import DataConfig, DecodingConfig, RunConfig
+from regard.config import DecodingConfig, RunConfig
 from regard.data.captions.dataset import CaptionData, prepare_captions, read_captions
 from regard.data.captions.storage import CaptionSet
-from regard.data.images.augmentation import Augmentation, normalised
-from regard.data.images.decoding import Pixels
-from regard.data.images.storage import ImageSet
+from regard.data.images.augmentation import Augmentation
 from regard.data.text.tokenizer import SHARED, Tokenizer
-from regard.evaluation.generated_text import score_translations
+from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
 from regard.evaluation.perplexity import perplexity
-from regard.evaluation.scores import Score
-from regard.models.presets import decided_by_data, find_preset, usual_image_size
+from regard.models.presets import usual_image_size
+from regard.tasks.batches import mean_loss
+from regard.tasks.evaluation import Evaluation, Generated
+from regard.tasks.generation import Generator
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
-from regard.tasks.images.caption_generation import Described, Looking, Writer, look
-from regard.tasks.images.image_classification import ImageInput, decode, decode_all, image_notes
-from regard.tasks.images.image_examples import ReadsImages
-from regard.tasks.images.preprocessing import ImageTable
-from regard.tasks.options import Progress
+from regard.tasks.images.caption_generation import (
+    AttentionMaps,
+    Caption,
+    CaptionOptions,
+    attention_maps,
+    generate_captions,
+)
+from regard.tasks.images.image_examples import ImageList, ReadsImages
+from regard.tasks.images.preprocessing import ImageInput, ImageTable, decode_inputs, image_notes, split_to_score
+from regard.tasks.offers import can_decode, device_of
+from regard.tasks.options import Options, Progress
+from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Examples, Prepared, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss
-
-N_SAMPLES = 3  # shown at a validation
-METRICS = ("bleu", "chrf")
 
 
 class CaptioningTask:
-    """The task of writing captions."""
+    """The task of image captioning."""
 
     spec: ClassVar = TASKS["caption"]
+    options: ClassVar[type[Options]] = CaptionOptions
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig, table: ImageTable) -> None:
         self.tokenizer = tokenizer
@@ -55,7 +59,7 @@ class CaptioningTask:
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
         known = ImageTable.find(vocabulary)
-        data = config.data if known is None else known.kept(config.data)
+        data = config.data if known is None else known.with_shape(config.data)
         usual = usual_image_size(config.model)
         found = prepare_captions(data, config.tokenizer, given=given, usual=usual, progress=progress)
         longest = int(found.train.ids.lengths.max())
@@ -63,28 +67,19 @@ class CaptioningTask:
         task = cls(found.tokenizer, config, table)
         task.augmentation.refuse_small(found.shape.size, found.shape.size)
         train, valid = task.examples(found.train), task.examples(found.valid)
-        return Prepared(
-            task=task, train=train, valid=valid, facts=task._facts(found, train, valid), hashes=found.hashes
-        )
+        facts = task._report(found, train, valid)
+        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:
         return cls(Tokenizer.load(vocabulary / SHARED), config, ImageTable.load(vocabulary))
 
     def save(self, vocabulary: Path) -> None:
-        vocabulary.mkdir(parents=True, exist_ok=True)
-        self.tokenizer.save(vocabulary / SHARED)
         self.table.save(vocabulary)
+        self.tokenizer.save(vocabulary / SHARED)
 
     def model_fields(self) -> dict[str, int | str]:
-        shape = self.table.shape
-        sizes: dict[str, int | str] = {
-            "vocab": self.tokenizer.vocab_size,
-            "n_channels": shape.channels,
-            "image_size": shape.size,
-        }
-        asked = decided_by_data(find_preset(self.config.model.preset))
-        return {name: size for name, size in sizes.items() if name in asked}
+        return self.table.model_fields(self.config.model, vocab=self.tokenizer.vocab_size)
 
     def initialise(self, model: nn.Module) -> None:
         """Nothing is given that a new model could begin with."""
@@ -94,136 +89,125 @@ class CaptioningTask:
         """What is done to the images that are learned from."""
         return Augmentation(**vars(self.config.augmentation))
 
-    def loss(self, model: Any, batch: CaptionBatch, *, smoothing: float) -> tuple[Tensor, float]:
-        """The cross entropy summed over the captions' tokens, and their number; learned from images changed at random."""
-        images = self.scaled(batch.images)
-        if model.training and self.augmentation.changes:
-            seed = int(torch.randint(2**62, ()))  # torch's generator has the seed of this very update
-            images = self.augmentation.changed(images, seed=seed)
-        read, written = batch.target[:, :-1], batch.target[:, 1:]
-        real = torch.arange(written.shape[1], device=written.device) < batch.lengths[:, None]
-        return token_loss(model, (images, read, batch.image_of), written, real, smoothing=smoothing)
-
-    def scaled(self, images: Tensor) -> Tensor:
-        """Bytes (B, H, W, C) as the model reads them, (B, C, H, W)."""
-        return normalised(images, self.table.mean, self.table.deviation)
-
-    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
-        """Loss and perplexity of all captions, BLEU and chrF of the first `n_samples` images, captioned greedily."""
-        assert isinstance(examples, CaptionExamples)
-        loss = self.mean_loss(model, examples)
-        scores = {"perplexity": perplexity(loss).value}
-        samples: tuple[tuple[str, str, str], ...] = ()
-        n = len(examples) if n_samples < 0 else min(n_samples, len(examples))
-        if n and hasattr(model, "step"):  # a network of the caller's own may know nothing of decoding
-            greedy = replace(decoding, beam=1, n_best=1, sample=False)
-            outputs = [one.text for one in self.write(model, _First(examples.captions.image_set, n), greedy)]
-            references = examples.references(n)
-            scores |= {score.name: score.value for score in score_translations(outputs, references, metrics=METRICS)}
-            shown = range(min(N_SAMPLES, n))
-            places = examples.places(np.array(shown))
-            samples = tuple((places[row], references[0][row], outputs[row]) for row in shown)
-        return Validation(loss=loss, scores=scores, samples=samples)
-
-    def mean_loss(self, model: nn.Module, examples: CaptionExamples) -> float:
-        """The mean cross entropy of the captions' tokens, their end tokens among them, in nats."""
-        device = next(model.parameters()).device
-        total, weight = 0.0, 0.0
-        with torch.inference_mode():
-            for indices in examples.fixed_order():
-                loss, n_tokens = self.loss(model, examples.batch(indices, device), smoothing=0.0)
-                total, weight = total + float(loss), weight + n_tokens
-        return total / weight if weight else math.nan
-
-    def read(
-        self, files: Sequence[str], data: DataConfig, *, split: str = "test", progress: Progress
-    ) -> CaptionExamples:
-        """Read captioned images to be scored; of a table that tells splits apart, those of one."""
-        shape = self.table.shape
-        return self.examples(read_captions(files, data, self.tokenizer, shape=shape, split=split, progress=progress))
-
-    def scores(
-        self,
-        model: nn.Module,
-        examples: CaptionExamples,
-        outputs: Sequence[str],
-        *,
-        tokenize: str = "13a",
-        lowercase: bool = False,
-    ) -> list[Score]:
-        """BLEU and chrF of a caption for each image against all that people wrote, and the perplexity of these."""
-        references = examples.references(len(examples))
-        scores = score_translations(outputs, references, metrics=METRICS, tokenize=tokenize, lowercase=lowercase)
-        return [*scores, perplexity(self.mean_loss(model, examples))]
-
-    def notes(self, examples: CaptionExamples) -> tuple[str, ...]:
-        """What a reader of the scores should know."""
-        return image_notes(examples.captions.image_set, examples.captions.faults.sentences())
-
-    def predict(
-        self,
-        model: nn.Module,
-        images: Sequence[ImageInput],
-        decoding: DecodingConfig | None = None,
-        *,
-        seed: int = 1,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Described]:
-        """Write captions for each image, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
-        decoded = decode_all(images, self.table)
-        return self.write(model, decoded, decoding or self.config.decoding, seed=seed, progress=progress)
-
-    def write(
-        self,
-        model: nn.Module,
-        images: ReadsImages,
-        decoding: DecodingConfig,
-        *,
-        seed: int = 1,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Described]:
-        """Write captions; see `captioning.Writer`."""
-        writer = Writer(self.tokenizer, model, decoding, scaled=self.scaled, max_length=self.table.longest, seed=seed)
-        return writer.write(images, progress=progress)
-
-    def look(self, model: Any, image: ImageInput, ids: Sequence[int]) -> Looking:
-        """Return where a model looks in an image while it writes a caption, word by word."""
-        pixels = torch.tensor(decode(image, self.table), device=next(model.parameters()).device)
-        return look(model, self.tokenizer, self.scaled(pixels[None])[0], ids)
-
     def examples(self, captions: CaptionSet) -> CaptionExamples:
         """The examples of a set of captions."""
         batch_images, seed = self.config.training.batch_images, self.config.seed
         return CaptionExamples(captions, self.tokenizer, batch_images=batch_images, seed=seed)
 
-    def _facts(self, found: CaptionData, train: CaptionExamples, valid: CaptionExamples) -> tuple[tuple[str, str], ...]:
-        tokenizer = self.tokenizer
+    def loss(self, model: Any, batch: CaptionBatch, *, smoothing: float) -> tuple[Tensor, float]:
+        """The cross entropy summed over the captions' tokens, and their number; in training images are augmented."""
+        images = self.table.normalise(batch.images)
+        if model.training and self.augmentation.changes:
+            seed = int(torch.randint(2**62, ()))  # torch's generator has the seed of this very update
+            images = self.augmentation.changed(images, seed=seed)
+        read, written = batch.target[:, :-1], batch.target[:, 1:]
+        mask = torch.arange(written.shape[1], device=written.device) < batch.lengths[:, None]
+        return token_loss(model, (images, read, batch.image_of), written, mask, smoothing=smoothing)
+
+    def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
+        """Loss and perplexity of all captions, BLEU and chrF of the first `n_samples` images, captioned greedily."""
+        assert isinstance(examples, CaptionExamples)
+        loss = self._mean_loss(model, examples)
+        scores = {"perplexity": perplexity(loss).value}
+        samples: tuple[tuple[str, str, str], ...] = ()
+        n_samples = len(examples) if n_samples < 0 else min(n_samples, len(examples))
+        if n_samples and can_decode(model):
+            names, references = examples.places(np.arange(n_samples)), examples.references(n_samples)
+            greedy = CaptionOptions(decoding=replace(decoding, beam=1, n_best=1, sample=False))
+            outputs = [one.text for one in self._generate(model, examples.captions.image_set, names, greedy)]
+            statistics = text_statistics(outputs, references, metrics=greedy.metrics)
+            scores |= {one.metric: one.value for one in statistics}
+            samples = tuple(zip(names, references[0], outputs, strict=True))[:N_SAMPLES]
+        return Validation(loss=loss, scores=scores, samples=samples)
+
+    def predict(self, model: nn.Module, inputs: Sequence[ImageInput], options: CaptionOptions) -> Results[Caption]:
+        """Write captions for each image, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
+        decoded = decode_inputs(inputs, self.table, skip_unreadable=options.skip_unreadable)
+        readable = [(one.name, one.pixels) for one in decoded if one.pixels is not None]
+        images, names = ImageList([pixels for _, pixels in readable]), [name for name, _ in readable]
+        captions = iter(self._generate(model, images, names, options))
+        return Results(
+            Caption(image=one.name, problem=one.problem) if one.pixels is None else next(captions) for one in decoded
+        )
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: CaptionOptions) -> Evaluation:
+        """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
+        check_metrics(options.metrics)
+        check_tokenizer(options.tokenize)
+        examples = self._read(files, options)
+        captions, count = examples.captions, len(examples)
+        names, references = examples.places(np.arange(count)), examples.references(count)
+        began = time.perf_counter()
+        predictions = self._generate(model, captions.image_set, names, options)
+        seconds = time.perf_counter() - began
+        outputs = [one.text for one in predictions]
+        statistics = text_statistics(
+            outputs, references, metrics=options.metrics, tokenize=options.tokenize, lowercase=options.lowercase
+        )
+        return Evaluation(
+            scores=(*(one.score for one in statistics), perplexity(self._mean_loss(model, examples))),
+            statistics=tuple(statistics),
+            count=count,
+            unit=self.spec.unit,
+            seconds=seconds,
+            predictions=Results(predictions),
+            expected=tuple(tuple(captions.captions_of(image)) for image in range(count)),
+            generated=Generated(sources=tuple(names), references=tuple(map(tuple, references)), outputs=tuple(outputs)),
+            output=tuple(f"{one_line(name)}\t{one_line(text)}" for name, text in zip(names, outputs, strict=True)),
+            notes=image_notes(captions.image_set, captions.faults.sentences()),
+        )
+
+    def attention_maps(self, model: nn.Module, image: ImageInput, ids: Sequence[int]) -> AttentionMaps:
+        """Return where a model attends to in an image while it writes the tokens of a caption, word by word."""
+        pixels = torch.tensor(self.table.decode(image), device=device_of(model))
+        return attention_maps(model, self.tokenizer, self.table.normalise(pixels[None])[0], ids)
+
+    def _generate(
+        self, model: nn.Module, images: ReadsImages, names: Sequence[str], options: CaptionOptions
+    ) -> list[Caption]:
+        """Write captions for the first images, as many as there are names."""
+        decoder: Any = model
+        decoding = options.decoding or self.config.decoding
+        generator = Generator(
+            self.tokenizer,
+            decoder,
+            decoding,
+            device=device_of(model),
+            banned=options.banned,
+            seed=options.seed,
+        )
+        return generate_captions(
+            generator,
+            images,
+            names,
+            normalise=self.table.normalise,
+            max_length=self.table.longest,
+            progress=partial(options.progress, "writing"),
+        )
+
+    def _mean_loss(self, model: nn.Module, examples: CaptionExamples) -> float:
+        """The mean cross entropy of the captions' tokens, their end tokens among them, in nats."""
+        device = device_of(model)
+        batches = (examples.batch(indices, device) for indices in examples.fixed_order())
+        return mean_loss(partial(self.loss, model, smoothing=0.0), batches)
+
+    def _read(self, files: Sequence[str], options: CaptionOptions) -> CaptionExamples:
+        data, split = options.data or self.config.data, split_to_score(options.split)
+        found = read_captions(
+            files, data, self.tokenizer, shape=self.table.shape, split=split, progress=options.progress
+        )
+        return self.examples(found)
+
+    def _report(self, data: CaptionData, train: CaptionExamples, valid: CaptionExamples) -> tuple[tuple[str, str], ...]:
+        """What the report before the first step says of the data."""
+        held_out = ", held out" if data.n_held_out else ""
+        batches = f"{len(train.order(0)):,} an epoch, of up to {train.batch_images:,} images with their captions"
         facts = [
-            ("training", f"{len(found.train):,} captions of {len(train):,} images, {self.table.pixels}"),
-            (
-                "validation",
-                f"{len(found.valid):,} captions of {len(valid):,} images{', held out' if found.n_held_out else ''}",
-            ),
-            ("vocabulary", f"{tokenizer.vocab_size:,} tokens ({tokenizer.kind})"),
-            (
-                "batches",
-                f"{len(train.order(0)):,} an epoch, of up to {train.batch_images:,} images with their captions",
-            ),
+            ("training", f"{len(data.train):,} captions of {len(train):,} images, {self.table.pixels}"),
+            ("validation", f"{len(data.valid):,} captions of {len(valid):,} images{held_out}"),
+            ("vocabulary", f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind})"),
+            ("batches", batches),
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        return (*facts, *found.told)
-
-
-class _First:
-    """The first images of a set."""
-
-    def __init__(self, whole: ImageSet, n: int) -> None:
-        self.whole = whole
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def images(self, indices: npt.ArrayLike, /) -> Pixels:
-        return self.whole.images(indices)
+        return (*facts, *data.told)

@@ -1,12 +1,13 @@
-"""Images named: one of several classes for each, with accuracy, top-5 accuracy and the confusion matrix.
+"""Image classification: one of several classes for each image; accuracy, top-5 accuracy and the confusion matrix.
 
-A model is called as `model(images)` with images (B, C, H, W), scaled, and nothing else of it is used, so that a network
-of the caller's own serves too.
+A model is called as `model(images)` with images (B, C, H, W), normalised, and nothing else of it is used, so that a
+network of the caller's own serves too.
 """
 
-import os
-from collections.abc import Callable, Sequence
-from functools import cached_property
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,36 +17,75 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.config import DataConfig, DecodingConfig, RunConfig
-from regard.data.images.augmentation import Augmentation, normalised
+from regard.config import DecodingConfig, RunConfig
+from regard.data.images.augmentation import Augmentation
 from regard.data.images.dataset import ImageData, prepare_images, read_images
-from regard.data.images.decoding import Pixels, pixels_of, read_image
 from regard.data.images.storage import ImageSet
-from regard.errors import ConfigError, UsageError
-from regard.evaluation import classification as evaluation
-from regard.evaluation.confusion_matrix import confusion_counts
+from regard.errors import ConfigError
+from regard.evaluation import classification as metrics
 from regard.evaluation.scores import Score
-from regard.models.presets import decided_by_data, find_preset, usual_image_size
-from regard.tasks.images.image_examples import ImageBatch, ImageExamples, ImageList, Logits, read_in_batches
-from regard.tasks.images.preprocessing import ImageTable
+from regard.evaluation.sufficient_statistics import Statistics
+from regard.models.presets import usual_image_size
+from regard.tasks.batches import read_in_batches
+from regard.tasks.class_evaluation import class_probabilities, class_sections, class_statistics
+from regard.tasks.evaluation import Evaluation
+from regard.tasks.images.block_ablation import ablate_blocks, ablation_note, ablation_section, check_ablatable
+from regard.tasks.images.image_examples import ImageBatch, ImageExamples, ImageList, ReadsImages, in_order
+from regard.tasks.images.preprocessing import ImageInput, ImageTable, decode_inputs, image_notes, split_to_score
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
-from regard.tasks.labelling.classification import Classified, classified
+from regard.tasks.labelling.classification import Classified
 from regard.tasks.labelling.labels import label_facts
-from regard.tasks.options import Progress
+from regard.tasks.offers import device_of
+from regard.tasks.options import Options, Progress
+from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Examples, Prepared, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
 
-N_SAMPLES = 3  # shown at a validation
 TOP = 5  # a class among so many likeliest is right for the second accuracy
 
-ImageInput = str | os.PathLike[str] | npt.NDArray[Any]
+Logits = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageOptions(Options):
+    """How an image classifier is used.
+
+    blocks:           of a ResNet, evaluate also with its blocks ablated
+    skip_unreadable:  of an image that cannot be read, return a result that names the problem; else it is an error
+    """
+
+    blocks: bool = False
+    skip_unreadable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ClassifiedImage(Classified):
+    """The likeliest class of an image; or the problem for which it could not be read."""
+
+    image: str
+    problem: str = ""
+    label: str = ""
+    probability: float = 0.0
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+
+    def lines(self, *, top: int = 0) -> list[str]:
+        lines = [] if self.problem else super().lines(top=top)
+        return [f"{one_line(self.image)}\t{line}" for line in lines]
+
+    def cells(self, *, top: int = 0) -> dict[str, Any]:
+        return {"image": self.image, **({"problem": self.problem} if self.problem else super().cells(top=top))}
+
+    def to_json(self, *, top: int = 0) -> dict[str, Any]:
+        facts = {"problem": self.problem} if self.problem else super().to_json(top=top)
+        facts.pop("cut", None)  # which texts may be, and images never are
+        return {"image": self.image, **facts}
 
 
 class ImageClassificationTask:
-    """The task of naming images."""
+    """The task of image classification."""
 
     spec: ClassVar = TASKS["image"]
-    unit = spec.unit
+    options: ClassVar[type[Options]] = ImageOptions
 
     def __init__(self, config: RunConfig, table: ImageTable) -> None:
         self.config = config
@@ -54,7 +94,7 @@ class ImageClassificationTask:
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         known = ImageTable.find(vocabulary)
-        data = config.data if known is None else known.kept(config.data)
+        data = config.data if known is None else known.with_shape(config.data)
         found = prepare_images(
             data,
             size=data.image_size,
@@ -69,37 +109,28 @@ class ImageClassificationTask:
         )
         task = cls(config, table)
         task.augmentation.refuse_small(table.shape.size, table.shape.size)
-        if config.training.best_by == "top_5" and task.n_outputs <= TOP:
+        if config.training.best_by == "top_5" and task.n_classes <= TOP:
             raise ConfigError(
-                f"training.best_by is top_5, a score among more than {TOP} classes, and there are {task.n_outputs}.",
+                f"training.best_by is top_5, a score among more than {TOP} classes, and there are {task.n_classes}.",
                 "Choose another: --set training.best_by=accuracy",
             )
         train, valid = task.examples(found.train), task.examples(found.valid)
-        return Prepared(
-            task=task, train=train, valid=valid, facts=task._facts(found, train, valid), hashes=found.hashes
-        )
+        facts = task._report(found, train, valid)
+        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:
         return cls(config, ImageTable.load(vocabulary))
 
     def save(self, vocabulary: Path) -> None:
-        vocabulary.mkdir(parents=True, exist_ok=True)
         self.table.save(vocabulary)
 
     @property
-    def n_outputs(self) -> int:
+    def n_classes(self) -> int:
         return len(self.table.labels)
 
     def model_fields(self) -> dict[str, int | str]:
-        shape = self.table.shape
-        sizes: dict[str, int | str] = {
-            "n_channels": shape.channels,
-            "image_size": shape.size,
-            "n_outputs": self.n_outputs,
-        }
-        asked = decided_by_data(find_preset(self.config.model.preset))  # a convolution asks for no size of images
-        return {name: size for name, size in sizes.items() if name in asked}
+        return self.table.model_fields(self.config.model, n_outputs=self.n_classes)
 
     def initialise(self, model: nn.Module) -> None:
         """Nothing is given that a new model could begin with."""
@@ -114,156 +145,163 @@ class ImageClassificationTask:
         """How much an image of each class counts, (K,); None where all count the same."""
         return class_weights(self.config, self.table.counts)
 
+    def examples(self, images: ImageSet) -> ImageExamples:
+        """The examples of a set of images."""
+        return ImageExamples(images, batch_images=self.config.training.batch_images, seed=self.config.seed)
+
     def loss(self, model: Any, batch: ImageBatch, *, smoothing: float) -> tuple[Tensor, float]:
-        """The sum of the cross entropies of a batch, and its weight; while a model learns, of images changed at random."""
-        images, goals = self.scaled(batch.images), batch.labels
+        """The sum of the cross entropies of a batch, and its weight; in training images are augmented."""
+        images, targets = self.table.normalise(batch.images), batch.labels
         if model.training and self.augmentation.changes:
             seed = int(torch.randint(2**62, ()))  # torch's generator has the seed of this very update
-            images, goals = self.augmentation(images, goals, n_classes=self.n_outputs, seed=seed)
-        return self.loss_of(self.answer(model, images), goals, smoothing=smoothing)
+            images, targets = self.augmentation(images, targets, n_classes=self.n_classes, seed=seed)
+        return self.cross_entropy(self._forward(model, images), targets, smoothing=smoothing)
 
-    def loss_of(self, outputs: Tensor, goals: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
-        """What outputs (B, K) cost where goals are right, classes (B,) or shares of them (B, K), and the weight."""
-        losses = F.cross_entropy(outputs.float(), goals.to(outputs.device), label_smoothing=smoothing, reduction="none")
-        return weighed(losses, goals, self.class_weights)
-
-    def scaled(self, images: Tensor) -> Tensor:
-        """Bytes (B, H, W, C) as the model reads them, (B, C, H, W)."""
-        return normalised(images, self.table.mean, self.table.deviation)
-
-    def answer(self, model: Any, images: Tensor) -> Tensor:
-        """What a model says of images (B, C, H, W): (B, K)."""
-        outputs: Tensor = model(images)
-        wanted = (len(images), self.n_outputs)
-        if outputs.shape != wanted:
-            raise ConfigError(
-                f"The network returned {tuple(outputs.shape)} for a batch, and {wanted} was expected: "
-                f"{self.n_outputs:,} numbers for each image.",
-                "Let its forward(images) return that.",
-            )
-        return outputs
-
-    def outputs(
-        self, model: nn.Module, examples: ImageExamples, *, progress: Callable[[int], None] | None = None
-    ) -> Logits:
-        """What a model says of each example, (N, K), in their order."""
-        return self._read(model, examples.images, progress=progress)
+    def cross_entropy(self, logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
+        """The sum of the cross entropies of logits (B, K), and its weight; targets: classes (B,) or shares (B, K)."""
+        losses = F.cross_entropy(logits.float(), targets.to(logits.device), label_smoothing=smoothing, reduction="none")
+        return weighed(losses, targets, self.class_weights)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Score all examples; with `n_samples`, show a few."""
         assert isinstance(examples, ImageExamples)
-        outputs = self.outputs(model, examples)
-        loss, *others = self.scores_of(examples, outputs)
-        rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_samples else ()
-        samples = tuple(self._sample(examples, row, outputs[row]) for row in rows)
+        images = examples.images
+        logits = self.logits(model, images)
+        rows = np.arange(0, len(images), max(1, len(images) // N_SAMPLES))[: N_SAMPLES if n_samples else 0]
+        samples = tuple(
+            (one.image, label, f"{one.label} ({100 * one.probability:.0f} %)")
+            for label, one in zip(
+                self._labels(images.classes[rows]), self._predictions(images, rows, logits[rows]), strict=True
+            )
+        )
+        loss, *others = self._scores(images, logits)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
-    def read(self, files: Sequence[str], data: DataConfig, *, split: str = "test", progress: Progress) -> ImageExamples:
-        """Read images to be scored; of what is divided into splits, those of one."""
-        shape, labels = self.table.shape, self.table.labels
-        return self.examples(read_images(files, data, shape=shape, labels=labels, split=split, progress=progress))
-
-    def scores_of(self, examples: ImageExamples, outputs: Logits) -> list[Score]:
-        """The loss, the accuracy, that of the five likeliest where there are more classes, and the macro F1."""
-        gold = examples.images.classes
-        loss, weight = self.loss_of(torch.from_numpy(outputs), torch.from_numpy(gold), smoothing=0.0)
-        found = outputs.argmax(1)
-        top = [evaluation.top_accuracy(gold, outputs, TOP, unit=self.spec.unit)] if self.n_outputs > TOP else []
-        return [
-            Score(
-                name="loss", value=float(loss) / weight, signature=f"unit:image{weight_signature(self.class_weights)}"
-            ),
-            evaluation.accuracy(gold, found, unit=self.spec.unit),
-            *top,
-            evaluation.macro_f1(gold, found, self.n_outputs, unit=self.spec.unit),
-        ]
-
-    def confusion(self, examples: ImageExamples, outputs: Logits) -> npt.NDArray[np.int64]:
-        """How often each class (a row) was taken for which (a column), in the order of `table.labels`."""
-        return confusion_counts(examples.images.classes, outputs.argmax(1), self.n_outputs)
-
-    def answers(self, examples: ImageExamples, outputs: Logits) -> list[Classified]:
-        """What was said of each example, as `predict` says it."""
-        return [self.said(output) for output in outputs]
-
-    def expected(self, examples: ImageExamples) -> list[str]:
-        """The class of each example."""
-        return [self.table.labels[number] for number in examples.images.classes.tolist()]
-
-    def notes(self, examples: ImageExamples) -> tuple[str, ...]:
-        """What a reader of the scores should know."""
-        return image_notes(examples.images, examples.images.faults.sentences())
-
-    def said(self, output: Logits) -> Classified:
-        """What an output (K,) says of an image."""
-        return classified(output, self.table.labels)
-
     def predict(
-        self, model: nn.Module, images: Sequence[ImageInput], *, progress: Callable[[int], None] | None = None
-    ) -> list[Classified]:
-        """Name images, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
-        decoded = decode_all(images, self.table)
-        if not len(decoded):
-            return []
-        return [self.said(output) for output in self._read(model, decoded, progress=progress)]
-
-    def examples(self, images: Any) -> ImageExamples:
-        """The examples of a set of images."""
-        return ImageExamples(images, batch_images=self.config.training.batch_images, seed=self.config.seed)
-
-    def _read(self, model: nn.Module, images: Any, *, progress: Callable[[int], None] | None = None) -> Logits:
-        return read_in_batches(
-            images,
-            lambda pixels: self.answer(model, self.scaled(pixels)),
-            batch_images=self.config.training.batch_images,
-            device=next(model.parameters()).device,
-            progress=progress,
+        self, model: nn.Module, inputs: Sequence[ImageInput], options: ImageOptions
+    ) -> Results[ClassifiedImage]:
+        """Classify images, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
+        decoded = decode_inputs(inputs, self.table, skip_unreadable=options.skip_unreadable)
+        images = ImageList([one.pixels for one in decoded if one.pixels is not None])
+        logits = iter(self.logits(model, images, progress=partial(options.progress, "reading")))
+        return Results(
+            ClassifiedImage(image=one.name, problem=one.problem)
+            if one.pixels is None
+            else self._classified(one.name, next(logits))
+            for one in decoded
         )
 
-    def _sample(self, examples: ImageExamples, row: int, output: Logits) -> tuple[str, str, str]:
-        [place] = examples.places(np.array([row]))
-        found = self.said(output)
-        expected = self.table.labels[examples.images.classes[row]]
-        return place, expected, f"{found.label} ({100 * found.probability:.0f} %)"
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: ImageOptions) -> Evaluation:
+        """Classify the images of a test set: loss, accuracy, top-5 accuracy among more than five classes, macro F1."""
+        resnet = check_ablatable(model) if options.blocks else None
+        images = self._read(files, options)
+        began = time.perf_counter()
+        logits = self.logits(model, images, progress=partial(options.progress, "reading"))
+        seconds = time.perf_counter() - began
+        predicted, labels, unit = logits.argmax(1), self.table.labels, self.spec.unit
+        confusion, sections = class_sections(images.classes, predicted, labels, unit=unit)
+        accuracy, macro_f1 = class_statistics(images.classes, predicted, labels, unit=unit)
+        notes = image_notes(images, images.faults.sentences())
+        if resnet is not None:
+            score, progress = partial(self._accuracy, resnet, images), partial(options.progress, "ablating blocks")
+            ablations = ablate_blocks(resnet, score, n_images=len(images), progress=progress)
+            sections += (ablation_section(ablations, whole=accuracy.value),)
+            notes += (ablation_note(resnet),)
+        predictions = self._predictions(images, np.arange(len(images)), logits)
+        expected = self._labels(images.classes)
+        return Evaluation(
+            scores=tuple(self._scores(images, logits)),
+            statistics=(accuracy, *self._top_statistics(images, logits), macro_f1),
+            count=len(images),
+            unit=unit,
+            seconds=seconds,
+            sections=sections,
+            confusion=confusion,
+            predictions=Results(predictions),
+            expected=expected,
+            output=tuple(
+                f"{one_line(one.image)}\t{one_line(label)}\t{one_line(one.label)}\t{one.probability:.4f}"
+                for label, one in zip(expected, predictions, strict=True)
+            ),
+            notes=notes,
+        )
 
-    def _facts(self, found: ImageData, train: ImageExamples, valid: ImageExamples) -> tuple[tuple[str, str], ...]:
+    def logits(
+        self, model: nn.Module, images: ReadsImages, *, progress: Callable[[int], None] = lambda done: None
+    ) -> Logits:
+        """The logits (N, K) of images, in their order; `progress` is called with how many are done."""
+        device = device_of(model)
+
+        def read(indices: Indices) -> Logits:
+            batch = self.table.normalise(torch.from_numpy(images.images(indices)).to(device))
+            logits: Logits = self._forward(model, batch).float().cpu().numpy()
+            return logits
+
+        batches = in_order(len(images), self.config.training.batch_images)
+        return np.array(read_in_batches(batches, read, progress=progress), np.float32).reshape(-1, self.n_classes)
+
+    def _forward(self, model: Any, images: Tensor) -> Tensor:
+        """The logits (B, K) of normalised images; a network of the caller's own may return another shape."""
+        logits: Tensor = model(images)
+        expected = (len(images), self.n_classes)
+        if logits.shape != expected:
+            raise ConfigError(
+                f"The network returned {tuple(logits.shape)} for a batch, and {expected} was expected: "
+                f"{self.n_classes:,} numbers for each image.",
+                "Let its forward(images) return that.",
+            )
+        return logits
+
+    def _read(self, files: Sequence[str], options: ImageOptions) -> ImageSet:
+        return read_images(
+            files,
+            options.data or self.config.data,
+            shape=self.table.shape,
+            labels=self.table.labels,
+            split=split_to_score(options.split),
+            progress=options.progress,
+        )
+
+    def _scores(self, images: ImageSet, logits: Logits) -> list[Score]:
+        """The loss, the accuracy, top-5 accuracy where there are more classes, and the macro F1."""
+        gold, predicted, unit = images.classes, logits.argmax(1), self.spec.unit
+        loss, weight = self.cross_entropy(torch.from_numpy(logits), torch.from_numpy(gold), smoothing=0.0)
+        signature = f"unit:image{weight_signature(self.class_weights)}"
+        return [
+            Score(name="loss", value=float(loss) / weight, signature=signature),
+            metrics.accuracy(gold, predicted, unit=unit),
+            *(one.score for one in self._top_statistics(images, logits)),
+            metrics.macro_f1(gold, predicted, self.n_classes, unit=unit),
+        ]
+
+    def _top_statistics(self, images: ImageSet, logits: Logits) -> list[Statistics]:
+        if self.n_classes <= TOP:
+            return []
+        return [metrics.top_statistics(images.classes, logits, TOP, unit=self.spec.unit)]
+
+    def _accuracy(self, model: nn.Module, images: ImageSet, progress: Callable[[int], None]) -> float:
+        return metrics.accuracy(images.classes, self.logits(model, images, progress=progress).argmax(1)).value
+
+    def _predictions(self, images: ImageSet, rows: Indices, logits: Logits) -> list[ClassifiedImage]:
+        return [self._classified(name, own) for name, own in zip(images.places(rows), logits, strict=True)]
+
+    def _classified(self, name: str, logits: Logits) -> ClassifiedImage:
+        probabilities = class_probabilities(logits, self.table.labels)
+        label, probability = next(iter(probabilities.items()))
+        return ClassifiedImage(image=name, label=label, probability=probability, probabilities=probabilities)
+
+    def _labels(self, classes: Indices) -> tuple[str, ...]:
+        return tuple(self.table.labels[number] for number in classes.tolist())
+
+    def _report(self, data: ImageData, train: ImageExamples, valid: ImageExamples) -> tuple[tuple[str, str], ...]:
+        """What the report before the first step says of the data."""
         facts = [
             ("training", f"{len(train):,} images, {self.table.pixels}"),
-            ("validation", f"{len(valid):,} images{', held out' if found.n_held_out else ''}"),
+            ("validation", f"{len(valid):,} images{', held out' if data.n_held_out else ''}"),
             ("batches", f"{len(train.order(0)):,} an epoch, of up to {train.batch_images:,} images"),
             *label_facts(self.table.labels, self.table.counts, "class"),
             *weight_facts(self.class_weights, self.table.labels),
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        return (*facts, *found.told)
-
-
-def image_notes(images: ImageSet, left_out: Sequence[str]) -> tuple[str, ...]:
-    """What a reader of scores should know of the images that were scored."""
-    fitted = [f"{images.fitted}."] if images.fitted else []
-    return (*fitted, *(f"Left out: {sentence}." for sentence in left_out))
-
-
-def decode_all(images: Sequence[ImageInput], table: ImageTable) -> ImageList:
-    """Decode images, in their order; one that stands in no list is refused, as its rows would be taken for images."""
-    alone = isinstance(images, os.PathLike)
-    if isinstance(images, np.ndarray):
-        alone = images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (1, 3))
-    if alone:
-        raise UsageError("A list of images was expected, and one came.", "Write it in brackets: [image].")
-    return ImageList([decode(image, table) for image in images])
-
-
-def decode(image: ImageInput, table: ImageTable) -> Pixels:
-    """Return the pixels of a file or an array as a run reads them, (size, size, channels)."""
-    if isinstance(image, np.ndarray):
-        return pixels_of(image, table.shape)
-    if not isinstance(image, str | os.PathLike):
-        raise UsageError(
-            f"An image is the name of a file or an array, not {type(image).__name__}.",
-            "An array of it is numpy.asarray(image).",
-        )
-    if Path(image).is_dir():
-        raise UsageError(f"{os.fspath(image)} is a folder.", "Name its images: FOLDER/*.jpg")
-    return read_image(image, table.shape)
+        return (*facts, *data.told)

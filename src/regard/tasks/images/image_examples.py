@@ -1,10 +1,10 @@
-"""Images in batches, and read in them: as bytes, which are scaled where the model is.
+"""Batches of labelled images: as bytes, which are normalised where the model is.
 
 Whatever is random about images is drawn when a batch is learned from, not when it is read: what reads ahead of the
 updates draws nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,8 +16,6 @@ from torch import Tensor
 from regard.data.images.decoding import Pixels
 from regard.data.images.storage import ImageSet
 from regard.tasks.task import Indices
-
-Logits = npt.NDArray[np.float32]
 
 
 class ReadsImages(Protocol):
@@ -74,26 +72,6 @@ def in_order(n: int, size: int) -> list[Indices]:
 def _parts(order: Indices, size: int) -> list[Indices]:
     """Cut an order into as few parts of at most `size` as there can be, none larger than another by more than one."""
     return np.array_split(order, -(-len(order) // size)) if len(order) else []
-
-
-def read_in_batches(
-    images: ReadsImages,
-    read: Callable[[Tensor], Tensor],
-    *,
-    batch_images: int,
-    device: torch.device,
-    progress: Callable[[int], None] | None = None,
-) -> Logits:
-    """What is read of each image, (N, K), in their order; `progress` is called with how many are done."""
-    found: list[Logits] = []
-    done = 0
-    for indices in in_order(len(images), batch_images):
-        with torch.inference_mode():
-            found.append(read(torch.from_numpy(images.images(indices)).to(device)).float().cpu().numpy())
-        done += len(indices)
-        if progress is not None:
-            progress(done)
-    return np.concatenate(found)
 
 
 class ImageList:
