@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from regard.inspection.block_ablation import ablate_blocks
 from torch import nn
 
 from regard.api import ImageClassifier
