@@ -20,7 +20,8 @@ from regard.api import ImageClassifier
 from regard.data.images.decoding import BadImageError
 from regard.errors import ConfigError, DataError, RegardError
 from regard.models.presets import build_model, model_config
-from regard.tasks.images.image_classification import ClassifiedImage, ImageClassificationTask, ImageOptions
+from regard.tasks.images.classified_image import ClassifiedImage, ImageOptions
+from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.images.image_examples import ImageExamples
 from regard.tasks.images.preprocessing import ImageInput
 from regard.tasks.results import Results
@@ -305,21 +306,6 @@ def test_images_are_classified_from_files_and_arrays(image_run: Path) -> None:
     assert predict(run, []) == []
     assert sum(found[0].probabilities.values()) == pytest.approx(1)
     assert run.predict(files[0]) == found[0]
-
-
-def test_how_a_prediction_is_shown() -> None:
-    probabilities = {"cat": 0.75, "dog": 0.25}
-    one = ClassifiedImage(image="a\tb.png", label="cat", probability=0.75, probabilities=probabilities)
-    assert one.lines() == ["a b.png\tcat\t0.7500"]
-    assert one.lines(top=2) == ["a b.png\tcat\t0.7500\tdog\t0.2500"]
-    assert list(one.cells()) == ["image", "prediction", "probability"]
-    assert one.to_json() == {
-        "image": "a\tb.png",
-        "label": "cat",
-        "probability": 0.75,
-        "probabilities": probabilities,
-    }
-    assert list(one.to_json(top=1)["probabilities"]) == ["cat"]
 
 
 def test_an_image_that_cannot_be_read_is_an_error_or_skipped(image_run: Path, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from torch import nn
 
 from regard.errors import UsageError
+from regard.evaluation.classification import accuracy
+from regard.evaluation.confusion_matrix import Classes
 from regard.evaluation.table import Table
 from regard.models.resnet import ResNet
 from regard.tasks.evaluation import Section
@@ -27,21 +29,22 @@ class BlockAblation:
 
 def ablate_blocks(
     resnet: ResNet,
-    accuracy: Callable[[Callable[[int], None]], float],
+    predict: Callable[[Callable[[int], None]], Classes],
+    gold: Classes,
     *,
-    n_images: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[BlockAblation]:
     """Return the blocks that can be ablated, that first whose lack harms least.
 
-    accuracy:  scores the network as it is on all `n_images`; it is given whom to tell how many of them are done
+    predict:  the class of every image by the network as it is; it is given whom to tell how many of them are done
+    gold:     the classes expected
     """
     rounds = itertools.count()
 
     def without(names: Sequence[str]) -> float:
-        before = next(rounds) * n_images
+        before = next(rounds) * len(gold)
         with resnet.without_blocks(names):
-            return accuracy(lambda done: progress(before + done))
+            return accuracy(gold, predict(lambda done: progress(before + done))).value
 
     alone = {name: without([name]) for name, possible in resnet.block_names.items() if possible}
     order = sorted(alone, key=lambda name: -alone[name])

@@ -134,8 +134,15 @@ class CaptioningTask:
         """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
         check_metrics(options.metrics)
         check_tokenizer(options.tokenize)
-        examples = self._read(files, options)
-        captions, count = examples.captions, len(examples)
+        captions = read_captions(
+            files,
+            options.data or self.config.data,
+            self.tokenizer,
+            shape=self.table.shape,
+            split=split_to_score(options.split),
+            progress=options.progress,
+        )
+        examples, count = self.examples(captions), captions.n_images
         names, references = examples.places(np.arange(count)), examples.references(count)
         began = time.perf_counter()
         predictions = self._generate(model, captions.image_set, names, options)
@@ -190,13 +197,6 @@ class CaptioningTask:
         device = device_of(model)
         batches = (examples.batch(indices, device) for indices in examples.fixed_order())
         return mean_loss(partial(self.loss, model, smoothing=0.0), batches)
-
-    def _read(self, files: Sequence[str], options: CaptionOptions) -> CaptionExamples:
-        data, split = options.data or self.config.data, split_to_score(options.split)
-        found = read_captions(
-            files, data, self.tokenizer, shape=self.table.shape, split=split, progress=options.progress
-        )
-        return self.examples(found)
 
     def _report(self, data: CaptionData, train: CaptionExamples, valid: CaptionExamples) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""

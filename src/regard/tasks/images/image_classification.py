@@ -5,8 +5,7 @@ network of the caller's own serves too.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -27,13 +26,13 @@ from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Statistics
 from regard.models.presets import usual_image_size
 from regard.tasks.batches import read_in_batches
-from regard.tasks.class_evaluation import class_probabilities, class_sections, class_statistics
+from regard.tasks.class_evaluation import class_sections, class_statistics
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.images.block_ablation import ablate_blocks, ablation_note, ablation_section, check_ablatable
+from regard.tasks.images.classified_image import ClassifiedImage, ImageOptions, classify
 from regard.tasks.images.image_examples import ImageBatch, ImageExamples, ImageList, ReadsImages, in_order
 from regard.tasks.images.preprocessing import ImageInput, ImageTable, decode_inputs, image_notes, split_to_score
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
-from regard.tasks.labelling.classification import Classified
 from regard.tasks.labelling.labels import label_facts
 from regard.tasks.offers import device_of
 from regard.tasks.options import Options, Progress
@@ -44,41 +43,6 @@ from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
 TOP = 5  # a class among so many likeliest is right for the second accuracy
 
 Logits = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageOptions(Options):
-    """How an image classifier is used.
-
-    blocks:           of a ResNet, evaluate also with its blocks ablated
-    skip_unreadable:  of an image that cannot be read, return a result that names the problem; else it is an error
-    """
-
-    blocks: bool = False
-    skip_unreadable: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ClassifiedImage(Classified):
-    """The likeliest class of an image; or the problem for which it could not be read."""
-
-    image: str
-    problem: str = ""
-    label: str = ""
-    probability: float = 0.0
-    probabilities: Mapping[str, float] = field(default_factory=dict)
-
-    def lines(self, *, top: int = 0) -> list[str]:
-        lines = [] if self.problem else super().lines(top=top)
-        return [f"{one_line(self.image)}\t{line}" for line in lines]
-
-    def cells(self, *, top: int = 0) -> dict[str, Any]:
-        return {"image": self.image, **({"problem": self.problem} if self.problem else super().cells(top=top))}
-
-    def to_json(self, *, top: int = 0) -> dict[str, Any]:
-        facts = {"problem": self.problem} if self.problem else super().to_json(top=top)
-        facts.pop("cut", None)  # which texts may be, and images never are
-        return {"image": self.image, **facts}
 
 
 class ImageClassificationTask:
@@ -187,14 +151,21 @@ class ImageClassificationTask:
         return Results(
             ClassifiedImage(image=one.name, problem=one.problem)
             if one.pixels is None
-            else self._classified(one.name, next(logits))
+            else classify(one.name, next(logits), self.table.labels)
             for one in decoded
         )
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: ImageOptions) -> Evaluation:
         """Classify the images of a test set: loss, accuracy, top-5 accuracy among more than five classes, macro F1."""
         resnet = check_ablatable(model) if options.blocks else None
-        images = self._read(files, options)
+        images = read_images(
+            files,
+            options.data or self.config.data,
+            shape=self.table.shape,
+            labels=self.table.labels,
+            split=split_to_score(options.split),
+            progress=options.progress,
+        )
         began = time.perf_counter()
         logits = self.logits(model, images, progress=partial(options.progress, "reading"))
         seconds = time.perf_counter() - began
@@ -203,8 +174,12 @@ class ImageClassificationTask:
         accuracy, macro_f1 = class_statistics(images.classes, predicted, labels, unit=unit)
         notes = image_notes(images, images.faults.sentences())
         if resnet is not None:
-            score, progress = partial(self._accuracy, resnet, images), partial(options.progress, "ablating blocks")
-            ablations = ablate_blocks(resnet, score, n_images=len(images), progress=progress)
+            ablations = ablate_blocks(
+                resnet,
+                lambda progress: self.logits(model, images, progress=progress).argmax(1),
+                images.classes,
+                progress=partial(options.progress, "ablating blocks"),
+            )
             sections += (ablation_section(ablations, whole=accuracy.value),)
             notes += (ablation_note(resnet),)
         predictions = self._predictions(images, np.arange(len(images)), logits)
@@ -252,16 +227,6 @@ class ImageClassificationTask:
             )
         return logits
 
-    def _read(self, files: Sequence[str], options: ImageOptions) -> ImageSet:
-        return read_images(
-            files,
-            options.data or self.config.data,
-            shape=self.table.shape,
-            labels=self.table.labels,
-            split=split_to_score(options.split),
-            progress=options.progress,
-        )
-
     def _scores(self, images: ImageSet, logits: Logits) -> list[Score]:
         """The loss, the accuracy, top-5 accuracy where there are more classes, and the macro F1."""
         gold, predicted, unit = images.classes, logits.argmax(1), self.spec.unit
@@ -279,16 +244,9 @@ class ImageClassificationTask:
             return []
         return [metrics.top_statistics(images.classes, logits, TOP, unit=self.spec.unit)]
 
-    def _accuracy(self, model: nn.Module, images: ImageSet, progress: Callable[[int], None]) -> float:
-        return metrics.accuracy(images.classes, self.logits(model, images, progress=progress).argmax(1)).value
-
     def _predictions(self, images: ImageSet, rows: Indices, logits: Logits) -> list[ClassifiedImage]:
-        return [self._classified(name, own) for name, own in zip(images.places(rows), logits, strict=True)]
-
-    def _classified(self, name: str, logits: Logits) -> ClassifiedImage:
-        probabilities = class_probabilities(logits, self.table.labels)
-        label, probability = next(iter(probabilities.items()))
-        return ClassifiedImage(image=name, label=label, probability=probability, probabilities=probabilities)
+        names = images.places(rows)
+        return [classify(name, own, self.table.labels) for name, own in zip(names, logits, strict=True)]
 
     def _labels(self, classes: Indices) -> tuple[str, ...]:
         return tuple(self.table.labels[number] for number in classes.tolist())
