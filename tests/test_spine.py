@@ -15,7 +15,7 @@ import regard
 from regard.config import from_tables, override
 from regard.models.presets import PRESETS, build_model, model_config
 from regard.tasks import find_task
-from regard.tasks.denoising.examples import PieceBatch
+from regard.tasks.denoising.examples import SegmentBatch
 from regard.tasks.images.caption_examples import CaptionBatch
 from regard.tasks.images.image_examples import ImageBatch
 from regard.tasks.labelling.examples import SequenceBatch
@@ -166,7 +166,7 @@ def read(model: Any, batch: Any) -> Tensor:
             logits = model(images, batch.target[:, :-1], batch.image_of)
         case SequenceBatch():
             logits = model(batch.inputs, batch.lengths, batch.segments)
-        case PieceBatch():
+        case SegmentBatch():
             ids, lengths = torch.from_numpy(batch.ids), torch.from_numpy(batch.lengths)
             logits = model(ids, lengths, ids) if hasattr(model, "step") else model(ids, lengths)
         case PairBatch():

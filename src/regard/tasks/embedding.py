@@ -2,9 +2,9 @@
 
 A model is known by what it offers, and reads texts as its task gave them to it:
 
-    encode and pooled   an encoder alone (BERT, a recurrent one)    <start> text <end>
+    encode and pooled   encoder-only (BERT, a recurrent one)        <start> text <end>
     encode              encoder and decoder (Transformer, T5)       text <end>
-    states              a decoder alone (GPT, Llama)                <end> text
+    states              decoder-only (GPT, Llama)                   <end> text
 """
 
 import sys
@@ -20,7 +20,8 @@ from torch import Tensor
 from regard.data.text.tokenizer import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError, did_you_mean
-from regard.tasks.translation.alignment import padded
+from regard.tasks.batches import padded
+from regard.tasks.offers import can_encode, device_of, has_states, is_encoder_only, reads_both_ways, trained_context
 
 POOLINGS = ("mean", "class", "last")
 BATCH = 64  # texts read together
@@ -66,15 +67,16 @@ class Embedder:
             raise UsageError(f"There is no pooling '{pooling}'.", did_you_mean(pooling, POOLINGS))
         self.tokenizer = tokenizer
         self.pooling = pooling
-        self.device = next(model.parameters()).device
+        self.device = device_of(model)
         self.reading = _reading(model, tokenizer)
-        if pooling == "class" and not hasattr(model, "pooled"):
+        if pooling == "class" and not is_encoder_only(model):
             raise UsageError(
                 "This model has no class token: nothing stands in front of a text that could hear all of it.",
                 "Take the mean or the last state: --pooling mean, --pooling last.",
             )
-        self.both_directions = bool(getattr(getattr(model, "config", None), "bidirectional", False))
-        self.limit = min(_positions(model) - len(self.reading.before) - len(self.reading.after), max_length)
+        self.both_directions = reads_both_ways(model)
+        longest = trained_context(model) or sys.maxsize
+        self.limit = min(longest - len(self.reading.before) - len(self.reading.after), max_length)
 
     def embed(
         self, texts: Sequence[str], *, words: bool = False, progress: Callable[[int], None] | None = None
@@ -123,17 +125,11 @@ def _mean(states: Vectors) -> Vectors:
     return states.mean(0) if len(states) else np.zeros(states.shape[1], np.float32)
 
 
-def _positions(model: Any) -> int:
-    """The most tokens a model reads, special ones too: what its positions reach, or the context it was trained with."""
-    reach = getattr(model, "max_length", None) or getattr(getattr(model, "config", None), "context", None)
-    return sys.maxsize if reach is None else int(reach)
-
-
 def _reading(model: Any, tokenizer: Tokenizer) -> _Reading:
     start, end = (tokenizer.start_id,), (tokenizer.end_id,)
-    if hasattr(model, "encode"):
-        return _Reading(start if hasattr(model, "pooled") else (), end, model.encode)
-    if hasattr(model, "states"):
+    if can_encode(model):
+        return _Reading(start if is_encoder_only(model) else (), end, model.encode)
+    if has_states(model):
         return _Reading(end, (), lambda ids, lengths: model.states(ids))
     raise UsageError(
         f"A {type(model).__name__} offers neither encode nor states: there are no vectors to take from it.",

@@ -5,6 +5,7 @@ from torch import nn
 from regard.config import RunConfig
 from regard.errors import ConfigError
 from regard.models.presets import positions_of
+from regard.tasks.offers import max_length
 
 
 def longest_text(config: RunConfig, *, n_specials: int) -> int:
@@ -25,7 +26,7 @@ def refuse_short(model: nn.Module, longest: int, *, n_specials: int) -> None:
 
     Those of a preset were asked for before the data was cut; those of a network of the caller's own are known only now.
     """
-    limit: int | None = getattr(model, "max_length", None)
+    limit = max_length(model)
     if limit is not None and longest + n_specials > limit:
         raise ConfigError(
             f"data.max_length is {longest:,}, but the model has positions for {limit:,} tokens, {n_specials} of them for "

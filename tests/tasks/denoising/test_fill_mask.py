@@ -7,7 +7,7 @@ import pytest
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import SPACED, learn
 from regard.errors import UsageError
-from regard.tasks.denoising.fill_mask import check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.denoising.fill_mask import Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
 
 TEXTS = ["The dog barks.", "The cat sees (the dog).", "dogs bark, the old dog sleeps", "Über Äpfel läuft ein Käfer"] * 5
 BLANK = 4
@@ -125,3 +125,15 @@ def test_characters_are_shown_without_more_spaces() -> None:
 
 def test_what_was_hidden_is_listed() -> None:
     assert list_texts([" dog", "s", " "]) == "dog | s |  "
+
+
+def test_a_filled_text_shows_itself() -> None:
+    guesses = ((Guess(text=" dog", probability=0.75), Guess(text=" cat\t", probability=0.125)),)
+    found = Filled(source="The [MASK]\nbarks.", text="The dog\nbarks.", guesses=guesses)
+    assert found.lines() == ["The dog barks."]
+    assert found.lines(top=2) == ["The dog barks.", "1\tdog\t0.7500", "1\tcat\t0.1250"]
+    assert found.cells() == {"text": "The [MASK]\nbarks.", "filled": "The dog\nbarks."}
+    assert found.to_json() == {
+        "filled": "The dog\nbarks.",
+        "blanks": [[{"text": " dog", "probability": 0.75}, {"text": " cat\t", "probability": 0.125}]],
+    }

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from regard import config as configuration
 from regard.config import DecodingConfig
 from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError, DataError, UsageError
+from regard.evaluation.sufficient_statistics import SummedCounts
 from regard.models.presets import build_model, model_config
-from regard.tasks.denoising.examples import PieceBatch, PieceExamples
-from regard.tasks.denoising.masked_lm import MaskedLMTask
+from regard.tasks.denoising.examples import SegmentBatch, SegmentExamples
+from regard.tasks.denoising.masked_lm import MaskedLMTask, MaskOptions
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
@@ -52,10 +54,10 @@ def prepare(
     return MaskedLMTask.prepare(config, vocabulary=vocabulary, progress=lambda what, done: None)
 
 
-def parts(prepared: Prepared) -> tuple[MaskedLMTask, PieceExamples, nn.Module]:
+def parts(prepared: Prepared) -> tuple[MaskedLMTask, SegmentExamples, nn.Module]:
     """The task, its training text and a network for it."""
     task = prepared.task
-    assert isinstance(task, MaskedLMTask) and isinstance(prepared.train, PieceExamples)
+    assert isinstance(task, MaskedLMTask) and isinstance(prepared.train, SegmentExamples)
     model = build_model(model_config(task.config.model, origin="test", **task.model_fields()), seed=1)
     task.initialise(model)
     return task, prepared.train, model
@@ -74,7 +76,7 @@ class Plain(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[MaskedLMTask, PieceExamples, nn.Module]:
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[MaskedLMTask, SegmentExamples, nn.Module]:
     """A network that has learned which animal makes which sound, from documents of one or two sentences."""
     folder, sentences = tmp_path_factory.mktemp("learned"), lines(160)
     texts = [" ".join(sentences[start : start + 1 + start % 3 % 2]) for start in range(0, 160, 2)]
@@ -116,11 +118,11 @@ def test_the_report(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes("".join(f"{line}\n" for line in lines(200)).encode() + b"\xff\n")
     prepared = prepare(tmp_path, {"tokenizer.kind": "words", "data.max_length": 30})
     train, valid = prepared.train, prepared.valid
-    assert isinstance(train, PieceExamples) and isinstance(valid, PieceExamples)
+    assert isinstance(train, SegmentExamples) and isinstance(valid, SegmentExamples)
     assert train.n_tokens + valid.n_tokens == 200 * 5  # the full stop is a word
     facts = dict(prepared.facts)
-    n_pieces = math.ceil(train.n_tokens / 30)
-    assert facts.pop("training") == f"{train.n_tokens} tokens, 1 document, {n_pieces} pieces of at most 30"
+    n_segments = math.ceil(train.n_tokens / 30)
+    assert facts.pop("training") == f"{train.n_tokens} tokens, 1 document, {n_segments} segments of at most 30"
     assert facts.pop("validation") == f"{valid.n_tokens} tokens, the last 10% of the text, held out"
     assert facts.pop("vocabulary") == "18 tokens (words)"
     assert facts.pop("hidden") == (
@@ -132,7 +134,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert not facts
 
 
-def _padding(train: PieceExamples) -> float:
+def _padding(train: SegmentExamples) -> float:
     batches = [train.batch(indices, CPU) for indices in train.order(0)]
     return 1 - sum(batch.lengths.sum() for batch in batches) / sum(batch.ids.size for batch in batches)
 
@@ -140,7 +142,7 @@ def _padding(train: PieceExamples) -> float:
 @pytest.mark.parametrize(
     ("positions", "allowed", "longest"), [(20, 256, 18), (20, 18, 18), (20, 10, 10), (512, 256, 256)]
 )
-def test_pieces_fit_the_positions(tmp_path: Path, positions: int, allowed: int, longest: int) -> None:
+def test_segments_fit_the_positions(tmp_path: Path, positions: int, allowed: int, longest: int) -> None:
     task, train, _ = parts(prepare(tmp_path, {"model.max_positions": positions, "data.max_length": allowed}))
     assert task.longest == longest
     assert train.lengths.max() - 2 <= longest
@@ -207,7 +209,7 @@ def test_a_step_hides_by_torchs_generator_and_validation_always_the_same(tmp_pat
     task, train, model = parts(prepare(tmp_path, {"data.max_length": 12}))
     batch = train.batch(train.fixed_order()[0], CPU)
 
-    def loss(seed: int, batch: PieceBatch = batch) -> float:
+    def loss(seed: int, batch: SegmentBatch = batch) -> float:
         torch.manual_seed(seed)
         return float(task.loss(model, batch, smoothing=0.0)[0].detach())
 
@@ -219,7 +221,7 @@ def test_a_step_hides_by_torchs_generator_and_validation_always_the_same(tmp_pat
     assert alone == pytest.approx(loss(1), rel=1e-5)
 
 
-def answers(task: MaskedLMTask, model: nn.Module, text: PieceExamples) -> Iterator[tuple[Tensor, Tensor]]:
+def answers(task: MaskedLMTask, model: nn.Module, text: SegmentExamples) -> Iterator[tuple[Tensor, Tensor]]:
     for indices in text.fixed_order():
         batch = text.batch(indices, CPU)
         shown, hidden = task.hide(batch, anew=False)
@@ -236,10 +238,11 @@ def test_the_loss_waits_for_no_device(tmp_path: Path) -> None:
 
 
 def test_scores_are_over_all_hidden_tokens(
-    learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    learned: tuple[MaskedLMTask, SegmentExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, _, model = learned
-    text = task.read([write(tmp_path / "test.txt", lines(50))], task.config.data, progress=lambda what, done: None)
+    file = write(tmp_path / "test.txt", lines(50))
+    text = task.read([file], MaskOptions())
     done: list[int] = []
     scores = task.scores(model, text, progress=done.append)
     loss, perplexity, accuracy = scores
@@ -265,7 +268,31 @@ def test_scores_are_over_all_hidden_tokens(
         )
 
 
-def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
+def test_what_each_segment_adds_to_the_scores(
+    learned: tuple[MaskedLMTask, SegmentExamples, nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, _, model = learned
+    file = write(tmp_path / "test.jsonl", [json.dumps({"text": text}) for text in lines(50)])
+    whole = task.evaluate(model, [file], MaskOptions())
+    assert (whole.statistics, whole.count, whole.unit) == ((), 250, "tokens")
+    monkeypatch.setattr("regard.tasks.denoising.masked_lm.CHUNK_ELEMENTS", 3 * task.tokenizer.vocab_size)
+    for network in (model, Plain(model).eval()):
+        found = task.evaluate(network, [file], MaskOptions(paired=True))
+        assert [one.metric for one in found.statistics] == ["loss", "perplexity", "masked_accuracy"]
+        assert list(found.values.values()) == pytest.approx(list(whole.values.values()), rel=1e-5)
+        assert (found.paired_unit, [len(one) for one in found.statistics]) == ("segments", [50] * 3)
+    signature = found.statistics[0].signature
+    assert re.fullmatch(r"unit:nats per token\|hidden:0\.15\|longest:256\|vocabulary:[0-9a-f]{8}", signature)
+    text = task.read([file], MaskOptions())
+    batch = text.batch(np.array([7]), CPU)
+    with torch.inference_mode():
+        loss, weight = task.loss(model, batch, smoothing=0.0)
+    costs = found.statistics[0]
+    assert isinstance(costs, SummedCounts)
+    assert costs.counts[7].tolist() == pytest.approx([float(loss), weight], abs=1e-5)
+
+
+def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module]) -> None:
     task, train, model = learned
     found = task.validate(model, train, DECODING, n_samples=1)
     assert found.scores.keys() == {"perplexity", "masked_accuracy"}
@@ -280,25 +307,25 @@ def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, PieceEx
 
 
 def test_what_is_left_out_of_a_scored_text_is_told(
-    learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path
+    learned: tuple[MaskedLMTask, SegmentExamples, nn.Module], tmp_path: Path
 ) -> None:
     task = learned[0]
     file = tmp_path / "test.jsonl"
     file.write_text('{"text": "The dog barks."}\n{"text": ""}\n')
     data = configuration.override(task.config, {"data.on_bad": "keep-going"}).data
-    text = task.read([str(file)], data, progress=lambda what, done: None)
-    assert len(text) == 1
-    assert task.notes(text) == (f"Left out: 1 bad line, no text: {file}:2 ''.",)
+    found = task.evaluate(learned[2], [str(file)], MaskOptions(data=data))
+    assert (found.count, found.unit) == (4, "tokens")
+    assert found.notes == (f"Left out: 1 bad line, no text: {file}:2 ''.",)
 
 
 # Guesses
 
 
-def test_masks_are_filled_with_what_is_likeliest(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
+def test_masks_are_filled_with_what_is_likeliest(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module]) -> None:
     task, _, model = learned
     texts = ["The old [MASK] meows.", "The big cow <mask>.", "The red [MASK] barks. The old pig [MASK]."]
-    done: list[int] = []
-    found = task.fill(model, texts, top=3, progress=done.append)
+    done: list[tuple[str, int]] = []
+    found = task.predict(model, texts, MaskOptions(top=3, progress=lambda *told: done.append(told)))
     assert [one.text for one in found] == [
         "The old cat meows.",
         "The big cow moos.",
@@ -313,14 +340,14 @@ def test_masks_are_filled_with_what_is_likeliest(learned: tuple[MaskedLMTask, Pi
             assert probabilities == sorted(probabilities, reverse=True)
             assert 0.5 < sum(probabilities) <= 1.0001
     assert found[0].guesses[0][0].text == "cat"
-    assert done == [3]
+    assert done == [("reading", 3)]
 
 
-def test_batched_guesses_equal_those_alone(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
+def test_batched_guesses_equal_those_alone(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module]) -> None:
     task, _, model = learned
     texts = ["[MASK]", "The old dog barks. The [MASK] cat [MASK].", "The [MASK]"]
-    for one, text in zip(task.fill(model, texts), texts, strict=True):
-        [alone] = task.fill(model, [text])
+    for one, text in zip(task.predict(model, texts, MaskOptions()), texts, strict=True):
+        [alone] = task.predict(model, [text], MaskOptions())
         assert one.text == alone.text
         for guesses, others in zip(one.guesses, alone.guesses, strict=True):
             assert [guess.text for guess in guesses] == [guess.text for guess in others]
@@ -328,9 +355,9 @@ def test_batched_guesses_equal_those_alone(learned: tuple[MaskedLMTask, PieceExa
             assert [guess.probability for guess in guesses] == pytest.approx(expected, abs=1e-5)
 
 
-def test_only_text_is_guessed(learned: tuple[MaskedLMTask, PieceExamples, nn.Module]) -> None:
+def test_only_text_is_guessed(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module]) -> None:
     task, _, model = learned
-    [found] = task.fill(model, ["The [MASK]"], top=100)
+    [found] = task.predict(model, ["The [MASK]"], MaskOptions(top=100))
     [guesses] = found.guesses
     assert len(guesses) == task.tokenizer.vocab_size - 5
     assert not {guess.text for guess in guesses} & {*task.tokenizer.specials}
@@ -338,21 +365,21 @@ def test_only_text_is_guessed(learned: tuple[MaskedLMTask, PieceExamples, nn.Mod
 
 def test_guesses_of_a_bpe_have_their_space(tmp_path: Path) -> None:
     task, _, model = parts(prepare(tmp_path))
-    [found] = task.fill(model.eval(), ["The old [MASK] barks."], top=2)
+    [found] = task.predict(model.eval(), ["The old [MASK] barks."], MaskOptions(top=2))
     best = found.guesses[0][0].text
     assert found.text == f"The old{best} barks."
 
 
-def test_texts_that_cannot_be_filled(learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path) -> None:
+def test_texts_that_cannot_be_filled(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module], tmp_path: Path) -> None:
     task, _, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog barks.'"):
-        task.fill(model, ["The [MASK] barks.", "The dog barks."])
+        task.predict(model, ["The [MASK] barks.", "The dog barks."], MaskOptions())
     with pytest.raises(UsageError, match="At least 1 guess is made for each blank, not 0"):
-        task.fill(model, ["The [MASK] barks."], top=0)
+        task.predict(model, ["The [MASK] barks."], MaskOptions(top=0))
     short, _, few = parts(prepare(tmp_path, {"model.max_positions": 8, "tokenizer.kind": "words"}))
-    short.fill(few, ["The dog barks. The [MASK]"])
+    short.predict(few, ["The dog barks. The [MASK]"], MaskOptions())
     with pytest.raises(UsageError, match=r"has 9 tokens, and the model reads at most 8"):
-        short.fill(few, ["The dog barks. The old [MASK]"])
+        short.predict(few, ["The dog barks. The old [MASK]"], MaskOptions())
 
 
 # Bad input
@@ -393,11 +420,11 @@ def test_a_vocabulary_without_a_mask_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_words_alone_leave_nothing_to_guess(
-    learned: tuple[MaskedLMTask, PieceExamples, nn.Module], tmp_path: Path
+    learned: tuple[MaskedLMTask, SegmentExamples, nn.Module], tmp_path: Path
 ) -> None:
     file = write(tmp_path / "test.txt", ["lorem ipsum"])
     with pytest.raises(DataError) as caught:
-        learned[0].read([file], learned[0].config.data, progress=lambda what, done: None)
+        learned[0].read([file], MaskOptions())
     assert str(caught.value) == (
         f"{file}: there is nothing to guess: no token of the text is in the vocabulary.\n"
         "Check that these are the right files and the right vocabulary."

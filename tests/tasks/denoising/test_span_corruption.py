@@ -18,13 +18,16 @@ from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.tokenizer_training import learn
 from regard.decoding.result import Hypothesis
 from regard.errors import ConfigError, DataError, UsageError
+from regard.evaluation.sufficient_statistics import SummedCounts
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tasks.denoising.examples import PieceExamples
+from regard.tasks.denoising.examples import SegmentExamples
 from regard.tasks.denoising.span_corruption import DenoisingTask
+from regard.tasks.options import GenerationOptions
 from regard.tasks.task import Prepared
 
 CPU = torch.device("cpu")
 DECODING = DecodingConfig(beam=1)
+OPTIONS = GenerationOptions()
 SOUNDS = {"dog": "barks", "cat": "meows", "cow": "moos", "pig": "grunts"}
 
 
@@ -54,9 +57,9 @@ def network(task: DenoisingTask, **settings: Any) -> Transformer:
     return Transformer(TransformerConfig(**task.model_fields(), **{**sizes, **settings}), seed=1)  # type: ignore[arg-type]
 
 
-def parts(prepared: Prepared, **settings: Any) -> tuple[DenoisingTask, PieceExamples, Transformer]:
+def parts(prepared: Prepared, **settings: Any) -> tuple[DenoisingTask, SegmentExamples, Transformer]:
     """The task, its training text and a network for it."""
-    assert isinstance(prepared.task, DenoisingTask) and isinstance(prepared.train, PieceExamples)
+    assert isinstance(prepared.task, DenoisingTask) and isinstance(prepared.train, SegmentExamples)
     model = network(prepared.task, **settings)
     prepared.task.initialise(model)
     return prepared.task, prepared.train, model
@@ -110,7 +113,7 @@ def test_text_without_words_is_refused(tmp_path: Path) -> None:
         prepare(tmp_path, {"data.train": [write(tmp_path / "blank.txt", [" "] * 100)]})
 
 
-def test_positions_must_reach_over_a_piece(tmp_path: Path) -> None:
+def test_positions_must_reach_over_a_segment(tmp_path: Path) -> None:
     prepared = prepare(tmp_path)
     with pytest.raises(ConfigError, match=r"^data\.max_length is 256, but the model has positions for 257 tokens"):
         parts(prepared, positions="learned", max_positions=257)
@@ -160,7 +163,8 @@ def test_a_step_hides_by_torchs_generator_and_validation_always_the_same(tmp_pat
 def test_scores_are_over_all_that_is_written(tmp_path: Path) -> None:
     task, _, model = parts(prepare(tmp_path, {"data.max_length": 24}))
     model.eval()
-    text = task.read([write(tmp_path / "test.txt", lines(30))], task.config.data, progress=lambda what, done: None)
+    file = write(tmp_path / "test.txt", lines(30))
+    text = task.read([file], OPTIONS)
     done: list[int] = []
     loss, perplexity = task.scores(model, text, progress=done.append)
     assert (loss.name, loss.signature) == ("loss", "unit:nats per token|hidden:0.15|span:3")
@@ -168,6 +172,24 @@ def test_scores_are_over_all_that_is_written(tmp_path: Path) -> None:
     assert loss.value == pytest.approx(math.log(task.tokenizer.vocab_size), rel=0.3)
     assert perplexity.value == pytest.approx(math.exp(loss.value))
     assert done[-1] == text.n_tokens
+
+
+def test_what_each_segment_adds_to_the_scores(tmp_path: Path) -> None:
+    task, _, model = parts(prepare(tmp_path, {"data.max_length": 24}))
+    file = write(tmp_path / "test.txt", lines(30))
+    whole = task.evaluate(model.eval(), [file], OPTIONS)
+    assert [score.signature for score in whole.scores][1] == "unit:token|hidden:0.15|span:3"
+    text = task.read([file], OPTIONS)
+    for network in (model, Plain(model).eval()):
+        found = task.evaluate(network, [file], GenerationOptions(paired=True))
+        assert list(found.values) == ["loss", "perplexity"]
+        assert list(found.values.values()) == pytest.approx(list(whole.values.values()), rel=1e-5)
+        costs = found.statistics[0]
+        assert isinstance(costs, SummedCounts) and len(costs) == len(text)
+        with torch.inference_mode():
+            loss, weight = task.loss(model, text.batch(np.array([3]), CPU), smoothing=0.0)
+        assert costs.counts[3].tolist() == pytest.approx([float(loss), weight], rel=1e-5)
+    assert found.count == whole.count == text.n_tokens
 
 
 def test_a_validation_shows_what_was_hidden(tmp_path: Path) -> None:
@@ -214,9 +236,10 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[DenoisingTask, Tr
 def test_gaps_are_filled_with_what_the_decoder_writes(learned: tuple[DenoisingTask, Transformer]) -> None:
     task, model = learned
     texts = ["The old [MASK] meows.", "The [MASK] cow <mask>."]
-    done: list[int] = []
+    done: list[tuple[str, int]] = []
     for decoding in (None, DecodingConfig(beam=3, n_best=2)):
-        first, second = task.fill(model, texts, decoding=decoding, progress=done.append)
+        options = GenerationOptions(decoding=decoding, progress=lambda *told: done.append(told))
+        first, second = task.predict(model, texts, options)
         assert first.text == "The old cat meows."
         assert first.source == texts[0]
         [[guess]] = first.guesses
@@ -224,14 +247,20 @@ def test_gaps_are_filled_with_what_the_decoder_writes(learned: tuple[DenoisingTa
         assert 0.5 < guess.probability <= 1
         assert second.text.endswith(" cow moos.")
         assert len(second.guesses) == 2
-    assert done == [2, 2]
+    assert done == [("writing", 2)] * 2
+
+
+def test_what_is_banned_is_not_written(learned: tuple[DenoisingTask, Transformer]) -> None:
+    task, model = learned
+    [found] = task.predict(model, ["The old [MASK] meows."], GenerationOptions(banned=("cat",)))
+    assert "cat" not in found.text
 
 
 def test_batched_equals_alone(learned: tuple[DenoisingTask, Transformer]) -> None:
     task, model = learned
     texts = ["[MASK]", "The old dog [MASK]", "The [MASK] pig [MASK]."]
-    alone = [task.fill(model, [text])[0].text for text in texts]
-    assert [one.text for one in task.fill(model, texts)] == alone
+    alone = [task.predict(model, [text], OPTIONS)[0].text for text in texts]
+    assert [one.text for one in task.predict(model, texts, OPTIONS)] == alone
 
 
 def test_what_is_written_is_read_by_its_gaps(tmp_path: Path) -> None:
@@ -253,18 +282,18 @@ def test_what_is_written_is_read_by_its_gaps(tmp_path: Path) -> None:
 def test_what_is_written_fits_the_positions(tmp_path: Path) -> None:
     settings = {"tokenizer.kind": "words", "data.max_length": 14}
     task, _, model = parts(prepare(tmp_path, settings), positions="learned", max_positions=16)
-    [found] = task.fill(model.eval(), ["The [MASK] dog"])
+    [found] = task.predict(model.eval(), ["The [MASK] dog"], OPTIONS)
     assert found.text.startswith("The")
     with pytest.raises(UsageError, match="has 17 tokens, and the model reads at most 16"):
-        task.fill(model, ["The [MASK]" + " dog" * 14])
+        task.predict(model, ["The [MASK]" + " dog" * 14], OPTIONS)
 
 
 def test_texts_that_cannot_be_filled(learned: tuple[DenoisingTask, Transformer]) -> None:
     task, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog'"):
-        task.fill(model, ["The dog"])
+        task.predict(model, ["The dog"], OPTIONS)
     with pytest.raises(UsageError) as caught:
-        task.fill(model, ["[MASK] " * 65])
+        task.predict(model, ["[MASK] " * 65], OPTIONS)
     assert str(caught.value).endswith("has 65 blanks, and a model knows 64.\nFill it in parts.")
 
 

@@ -1,12 +1,14 @@
-"""What the tasks mask and denoise share: running text in pieces of which something is hidden, and its loss.
+"""Denoising: what masked language modelling and span corruption share: segments of running text, their loss and scores.
 
-What is hidden, and how a model says what it was, is in `mask.py` and `denoise.py`.
+What is hidden of a segment, and how a model says what it was, is in `masked_lm.py` and `span_corruption.py`.
 """
 
+import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,32 +16,36 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.config import DataConfig, DecodingConfig, RunConfig
+from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
 from regard.data.documents.dataset import TextData, prepare_text, text_corpus
 from regard.data.pipeline.bad_rows import LeftOut, allowed_share
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import DataError
-from regard.evaluation.perplexity import text_scores
+from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
 from regard.evaluation.scores import Score
-from regard.tasks.denoising.examples import ENDS, PieceBatch, PieceExamples
+from regard.evaluation.sufficient_statistics import Floats, Statistics, share_statistics
+from regard.tasks.batches import summed_loss
+from regard.tasks.denoising.examples import ENDS, SegmentBatch, SegmentExamples
+from regard.tasks.evaluation import Evaluation
 from regard.tasks.max_length import longest_text, refuse_short
-from regard.tasks.options import Progress
+from regard.tasks.offers import device_of
+from regard.tasks.options import Options, Progress
 from regard.tasks.spec import TaskSpec
-from regard.tasks.task import Examples, Prepared, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.word_vectors import WordVectors
 
-N_SAMPLES = 3  # shown at a validation
-SAMPLE_TOKENS = 32  # of each of them
+SAMPLE_TOKENS = 32  # of each segment that a validation shows
 
 Sample = tuple[str, str, str]
 
 
-class HiddenText(ABC):
-    """A task over pieces of running text, in which something is hidden and to be guessed."""
+class HiddenTextTask(ABC):
+    """A task over segments of running text, in which something is hidden and to be predicted."""
 
     spec: ClassVar[TaskSpec]
+    options: ClassVar[type[Options]]
     specials: ClassVar[tuple[str, ...]]  # that stand for what is hidden
     embeddings: ClassVar[tuple[str, ...]]  # the weights into which given word vectors are put
 
@@ -76,15 +82,19 @@ class HiddenText(ABC):
         """What the report says is hidden."""
 
     @abstractmethod
-    def loss(self, model: Any, batch: PieceBatch, *, smoothing: float) -> tuple[Tensor, float]:
+    def loss(self, model: Any, batch: SegmentBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The sum of the losses of what is hidden: drawn anew at each step while the model learns, else always the same."""
 
     @abstractmethod
-    def samples(self, model: nn.Module, batch: PieceBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
-        """For some pieces what is shown of them, what is hidden, and what the model takes it for."""
+    def costs(self, model: Any, batch: SegmentBatch) -> Floats:
+        """What is hidden in each segment, (B, 2 or 3): its loss, its tokens, and perhaps how many are predicted right."""
+
+    @abstractmethod
+    def samples(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+        """For some segments what is shown of them, what is hidden, and what the model takes it for."""
 
     def initialise(self, model: nn.Module) -> None:
-        """Put given word vectors into the embedding; refuse a network that cannot read a whole piece."""
+        """Put given word vectors into the embedding; refuse a network that cannot read a whole segment."""
         refuse_short(model, self.longest, n_specials=ENDS)
         if self.word_vectors is not None:
             for name in self.embeddings:
@@ -98,12 +108,12 @@ class HiddenText(ABC):
 
     @cached_property
     def longest(self) -> int:
-        """How many tokens of text a piece has at most."""
+        """How many tokens of text a segment has at most."""
         return longest_text(self.config, n_specials=ENDS)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
-        """Score what is hidden in all the text; with `n_samples`, show some pieces of it."""
-        assert isinstance(examples, PieceExamples)
+        """Score what is hidden in all the text; with `n_samples`, show some segments of it."""
+        assert isinstance(examples, SegmentExamples)
         loss, *others = self.scores(model, examples)
         samples: tuple[Sample, ...] = ()
         if n_samples:
@@ -111,23 +121,55 @@ class HiddenText(ABC):
                 samples = self.samples(model, self._some(model, examples), decoding)
         return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
 
-    def read(self, files: Sequence[str], data: DataConfig, *, progress: Progress) -> PieceExamples:
-        """Read text to be scored, as `data` says, and encode it."""
-        corpus = text_corpus(files, data, self.tokenizer, share=allowed_share(data.on_bad), progress=progress)
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: Options) -> Evaluation:
+        """Hide something of a text, always the same, and score what the model takes it for."""
+        text = self.read(files, options)
+        progress = partial(options.progress, "reading")
+        began = time.perf_counter()
+        statistics = self.statistics(model, text, progress=progress) if options.paired else []
+        scores = [one.score for one in statistics] or self.scores(model, text, progress=progress)
+        left_out = LeftOut.of(text.corpus.facts, text.files).sentences()
+        return Evaluation(
+            scores=tuple(scores),
+            statistics=tuple(statistics),
+            paired_unit="segments",
+            count=text.n_tokens,
+            unit=self.spec.unit,
+            seconds=time.perf_counter() - began,
+            notes=tuple(f"Left out: {sentence}." for sentence in left_out),
+        )
+
+    def read(self, files: Sequence[str], options: Options) -> SegmentExamples:
+        """Read text to be scored, and encode it."""
+        data = options.data or self.config.data
+        share = allowed_share(data.on_bad)
+        corpus = text_corpus(files, data, self.tokenizer, share=share, progress=options.progress)
         return self.examples(corpus, files)
 
     def scores(
-        self, model: nn.Module, text: PieceExamples, *, progress: Callable[[int], None] = lambda done: None
+        self, model: nn.Module, text: SegmentExamples, *, progress: Callable[[int], None] = lambda done: None
     ) -> list[Score]:
         """Score what is hidden in a text by its loss and perplexity; `progress` is told how many tokens were read."""
-        total, n_hidden, n_read = 0.0, 0.0, 0
+        loss, n_hidden = summed_loss(partial(self.loss, model, smoothing=0.0), batches(model, text, progress=progress))
+        return self.signed(text_scores(loss, n_tokens=int(n_hidden), n_bytes=None))
+
+    def statistics(
+        self, model: nn.Module, text: SegmentExamples, *, progress: Callable[[int], None] = lambda done: None
+    ) -> list[Statistics]:
+        """What each segment adds to the scores, for paired tests.
+
+        What is hidden depends on the vocabulary and on how text is cut, which the signatures therefore name.
+        """
+        costs: dict[int, Floats] = {}
         with torch.inference_mode():
-            for batch in batches(model, text):
-                loss, count = self.loss(model, batch, smoothing=0.0)
-                total, n_hidden = total + float(loss), n_hidden + count
-                n_read += batch.n_tokens
-                progress(n_read)
-        return self.signed(text_scores(total, n_tokens=int(n_hidden), n_bytes=None))
+            for batch in batches(model, text, progress=progress):
+                costs |= zip(batch.numbers.tolist(), self.costs(model, batch), strict=True)
+        nats, n_tokens, *n_correct = np.stack([costs[number] for number in range(len(text))], axis=1)
+        found: list[Statistics] = [*cross_entropy_statistics(nats, n_tokens)]
+        found += [share_statistics("masked_accuracy", own, n_tokens, unit="tokens") for own in n_correct]
+        vocabulary = hashlib.sha256(self.tokenizer.to_json().encode()).hexdigest()[:8]
+        cut = f"{self.signature()}|longest:{text.longest}|vocabulary:{vocabulary}"
+        return [replace(one, signature=f"{one.signature}|{cut}") for one in found]
 
     def signed(self, scores: Sequence[Score]) -> list[Score]:
         """Scores with what is hidden in their signature: only then do they compare."""
@@ -137,13 +179,9 @@ class HiddenText(ABC):
         """What is hidden, as a score's signature says it."""
         return f"hidden:{self.config.corruption.rate:g}"
 
-    def notes(self, text: PieceExamples) -> tuple[str, ...]:
-        """What a reader of a text's scores should know."""
-        return tuple(f"Left out: {sentence}." for sentence in LeftOut.of(text.corpus.facts, text.files).sentences())
-
-    def examples(self, corpus: Corpus, files: Sequence[str]) -> PieceExamples:
-        """Pieces of an encoded corpus."""
-        examples = PieceExamples(
+    def examples(self, corpus: Corpus, files: Sequence[str]) -> SegmentExamples:
+        """Segments of an encoded corpus."""
+        examples = SegmentExamples(
             corpus,
             files,
             self.tokenizer,
@@ -158,23 +196,23 @@ class HiddenText(ABC):
             )
         return examples
 
-    def _some(self, model: nn.Module, examples: PieceExamples) -> PieceBatch:
-        """Some pieces, in equal distances, cut to what people read."""
+    def _some(self, model: nn.Module, examples: SegmentExamples) -> SegmentBatch:
+        """Some segments, in equal distances, cut to what people read."""
         numbers = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES]
-        batch = examples.batch(np.array(numbers), next(model.parameters()).device)
+        batch = examples.batch(np.array(numbers), device_of(model))
         lengths = batch.lengths.clip(max=SAMPLE_TOKENS + ENDS)
         ids = batch.ids[:, : int(lengths.max())].copy()
         ids[np.arange(len(ids)), lengths - 1] = self.tokenizer.end_id
         return replace(batch, ids=ids, lengths=lengths)
 
-    def _facts(self, data: TextData, train: PieceExamples, valid: PieceExamples) -> tuple[tuple[str, str], ...]:
+    def _facts(self, data: TextData, train: SegmentExamples, valid: SegmentExamples) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""
         order, counts = train.order(0), data.train.facts
         documents = f"{counts['n_documents']:,} document{'s' if counts['n_documents'] != 1 else ''}"
-        pieces = f"{len(train):,} pieces of at most {train.longest:,}"
+        segments = f"{len(train):,} segments of at most {train.longest:,}"
         padding = batching.padding_share(train.lengths, order)
         facts = [
-            ("training", f"{train.n_tokens:,} tokens, {documents}, {pieces}"),
+            ("training", f"{train.n_tokens:,} tokens, {documents}, {segments}"),
             ("validation", ", ".join(filter(None, (f"{valid.n_tokens:,} tokens", data.held_out())))),
             ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
             ("hidden", self.about_hidden()),
@@ -186,7 +224,13 @@ class HiddenText(ABC):
         return tuple(facts)
 
 
-def batches(model: nn.Module, text: PieceExamples) -> Iterator[PieceBatch]:
-    """All pieces of a text, for where the model is."""
-    device = next(model.parameters()).device
-    return (text.batch(indices, device) for indices in text.fixed_order())
+def batches(
+    model: nn.Module, text: SegmentExamples, *, progress: Callable[[int], None] = lambda done: None
+) -> Iterator[SegmentBatch]:
+    """All segments of a text, for where the model is; `progress` is told how many tokens were read."""
+    device, n_read = device_of(model), 0
+    for indices in text.fixed_order():
+        batch = text.batch(indices, device)
+        yield batch
+        n_read += batch.n_tokens
+        progress(n_read)

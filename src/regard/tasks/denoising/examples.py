@@ -1,7 +1,7 @@
-"""Running text as a task's examples: pieces of documents that a model reads whole, from its start to its end token.
+"""Running text as a task's examples: segments of documents that a model reads whole, from its start to its end token.
 
-A document longer than a piece may be is cut into pieces of equal length, so that none is left with hardly any text around
-a hidden token; no piece reaches over the end of a document. Knows no model.
+A document longer than a segment may be is cut into segments of equal length, so that none is left with hardly any text
+around a hidden token; no segment reaches over the end of a document. Knows no model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,16 @@ import torch
 from regard.data import batching
 from regard.data.pipeline.corpus import Corpus, Integers
 from regard.data.text.tokenizer import Tokenizer
+from regard.tasks.batches import locations, pad
 from regard.tasks.task import Indices
 
-ENDS = 2  # the start and the end token of a piece
+ENDS = 2  # the start and the end token of a segment
 FIXED = 20  # the seed of what is hidden where nothing is learned: the same in every run, so that their scores compare
 
 
 @dataclass(frozen=True)
-class PieceBatch:
-    """ids (B, T) from the start to the end token, padded behind; their `lengths` (B,); `numbers` (B,) of the pieces.
+class SegmentBatch:
+    """ids (B, T) from the start to the end token, padded behind; their `lengths` (B,); `numbers` (B,) of the segments.
 
     They stay where the processor is, and what is hidden is drawn there, so that it is the same on every `device`.
     """
@@ -41,7 +42,7 @@ class PieceBatch:
         """Yield rows, and what decides which of their tokens are hidden.
 
         anew: all rows together, by torch's generator, which the training loop seeds for each step. Else each row by the
-        number of its piece, so that it does not matter what else is in the batch.
+        number of its segment, so that it does not matter what else is in the batch.
         """
         if anew:
             seed = int(torch.randint(2**62, ()))
@@ -55,8 +56,8 @@ class PieceBatch:
         return [ids[1 : length - 1] for ids, length in zip(self.ids[rows], self.lengths[rows], strict=True)]
 
 
-class PieceExamples:
-    """Pieces of at most `longest` tokens between their start and end tokens, in batches under a budget of tokens."""
+class SegmentExamples:
+    """Segments of at most `longest` tokens between their start and end tokens, in batches under a budget of tokens."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class PieceExamples:
         if corpus.facts["n_unknown"]:
             known = (self.stream != tokenizer.unknown_id) & (self.stream != tokenizer.end_id)
             counts = np.add.reduceat(known, starts, dtype=np.int64) if len(starts) else starts
-            # Of a piece of unknown tokens alone there is nothing to guess.
+            # Of a segment of unknown tokens alone there is nothing to guess.
             starts, lengths = starts[counts > 0], lengths[counts > 0]
         self.starts = starts
         self.lengths = (lengths + ENDS).astype(np.int32)
@@ -98,20 +99,17 @@ class PieceExamples:
     def fixed_order(self) -> list[Indices]:
         return batching.fixed_batches(self.lengths, self.batch_tokens)
 
-    def batch(self, indices: Indices, device: torch.device) -> PieceBatch:
+    def batch(self, indices: Indices, device: torch.device) -> SegmentBatch:
         numbers = np.asarray(indices, dtype=np.int64)
         lengths = self.lengths[numbers].astype(np.int64)
-        ids = np.full((len(numbers), int(lengths.max())), self.tokenizer.pad_id, np.int64)
-        ids[:, 0] = self.tokenizer.start_id
-        for row, (start, length) in enumerate(zip(self.starts[numbers].tolist(), lengths.tolist(), strict=True)):
-            ids[row, 1 : length - 1] = self.stream[start : start + length - ENDS]
-            ids[row, length - 1] = self.tokenizer.end_id
-        return PieceBatch(ids, lengths, numbers, device)
+        bounds = zip(self.starts[numbers].tolist(), (lengths - ENDS).tolist(), strict=True)
+        rows = [self.stream[start : start + length] for start, length in bounds]
+        ids = pad(rows, self.tokenizer.pad_id, start=self.tokenizer.start_id, end=self.tokenizer.end_id)
+        return SegmentBatch(ids, lengths, numbers, device)
 
     def places(self, indices: Indices) -> list[str]:
         rows = np.searchsorted(self.corpus.ragged["ids"].offsets, self.starts[indices], side="right") - 1
-        files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
-        return [f"{self.files[files[row]]}:{lines[row]}" for row in rows]
+        return locations(self.corpus, self.files, rows)
 
 
 def _documents(corpus: Corpus, end_id: int) -> npt.NDArray[np.int64]:
@@ -122,7 +120,7 @@ def _documents(corpus: Corpus, end_id: int) -> npt.NDArray[np.int64]:
 
 
 def _cut(ends: npt.NDArray[np.int64], longest: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut what stands between the ends into as few equal pieces as may be; return their starts and lengths."""
+    """Cut what stands between the ends into as few equal segments as may be; return their starts and lengths."""
     n_tokens = np.diff(ends) - 1
     counts = -(-n_tokens // longest)
     document = np.repeat(np.arange(len(counts)), counts)

@@ -10,6 +10,8 @@ from regard.data.formats.rows import excerpt
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import SPACED
 from regard.errors import UsageError
+from regard.tasks.offers import max_length
+from regard.tasks.results import Result, one_line
 
 BLANK = "[MASK]"
 _BLANKS = re.compile(r"\[MASK\]|<mask>")
@@ -24,13 +26,28 @@ class Guess:
     probability: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Filled:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Filled(Result):
     """A text with blanks, the text with the best guess in each of them, and for each its guesses, best first."""
 
     source: str
     text: str
     guesses: tuple[tuple[Guess, ...], ...]
+
+    def lines(self, *, top: int = 0) -> list[str]:
+        guesses = [
+            f"{number}\t{one_line(guess.text).strip()}\t{guess.probability:.4f}"
+            for number, own in enumerate(self.guesses if top else (), start=1)
+            for guess in own
+        ]
+        return [one_line(self.text), *guesses]
+
+    def cells(self, *, top: int = 0) -> dict[str, Any]:
+        return {"text": self.source, "filled": self.text}
+
+    def to_json(self, *, top: int = 0) -> dict[str, Any]:
+        blanks = [[{"text": one.text, "probability": one.probability} for one in own] for own in self.guesses]
+        return {"filled": self.text, "blanks": blanks}
 
 
 @dataclass(frozen=True)
@@ -91,9 +108,9 @@ def find_blanks(text: str, tokenizer: Tokenizer) -> Blanks:
     return Blanks(text, parts, ids, tokenizer)
 
 
-def check_fits(model: Any, texts: Sequence[str], lengths: Sequence[int]) -> None:
+def check_fits(model: object, texts: Sequence[str], lengths: Sequence[int]) -> None:
     """Refuse a text of more tokens than the model has positions for."""
-    limit = getattr(model, "max_length", None)
+    limit = max_length(model)
     for text, length in zip(texts, lengths, strict=True):
         if limit is not None and length > limit:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Masked words: some tokens of a text are hidden, and an encoder that reads all of it says which they were (BERT).
+"""Masked language modelling: some tokens of a text are hidden, and an encoder predicts them from all others (BERT).
 
 Works with any model that offers `encode(ids, lengths)` and a head of words (`transform` and an `output` layer), or plainly
 returns logits (B, T, V) for (ids, lengths). BERT's second task, whether a sentence follows another, is left out: models are
@@ -6,7 +6,8 @@ no worse without it (Liu et al. 2019, 4.2).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,26 +22,38 @@ from regard.errors import UsageError
 from regard.evaluation.classification import share_correct
 from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
+from regard.evaluation.sufficient_statistics import Floats
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
-from regard.tasks.denoising.base import HiddenText, Sample, batches
-from regard.tasks.denoising.examples import PieceBatch, PieceExamples
+from regard.tasks.batches import padded
+from regard.tasks.denoising.base import HiddenTextTask, Sample, batches
+from regard.tasks.denoising.examples import SegmentBatch, SegmentExamples
 from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.offers import device_of, has_masked_head
+from regard.tasks.options import Options
+from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
-from regard.tasks.translation.alignment import padded
 
-Asked = tuple[Tensor, Tensor, Tensor]
+Inputs = tuple[Tensor, Tensor, Tensor]  # ids (B, T), lengths (B,), and the places (N,) among B·T of what is hidden
 
 
-class MaskedLMTask(HiddenText):
-    """The task of guessing hidden words."""
+@dataclass(frozen=True, kw_only=True)
+class MaskOptions(Options):
+    """How a masked language model is used; top: how many guesses for each blank."""
+
+    top: int = 5
+
+
+class MaskedLMTask(HiddenTextTask):
+    """The task of masked language modelling."""
 
     spec: ClassVar = TASKS["mask"]
+    options: ClassVar = MaskOptions
     specials = (MASK,)
     embeddings = ("embedding.tokens.weight",)
 
     def model_fields(self) -> dict[str, int | str]:
-        return {"vocab": self.tokenizer.vocab_size, "head": "words"}
+        return {"vocab": self.tokenizer.vocab_size, "head": self.spec.head}
 
     def about_hidden(self) -> str:
         shares = f"{MASKED:.0%} of them as {MASK}, {REPLACED:.0%} as any other token, the rest as they are"
@@ -57,7 +70,7 @@ class MaskedLMTask(HiddenText):
         ordinary[list(self.tokenizer.specials.values())] = False
         return ordinary
 
-    def hide(self, batch: PieceBatch, *, anew: bool) -> tuple[Indices, Choices]:
+    def hide(self, batch: SegmentBatch, *, anew: bool) -> tuple[Indices, Choices]:
         """Hide tokens of a batch: what the model sees, and where something is hidden, both (B, T)."""
         shown, hidden = batch.ids.copy(), np.zeros(batch.ids.shape, np.bool_)
         for rows, random in batch.draws(anew=anew):
@@ -70,36 +83,45 @@ class MaskedLMTask(HiddenText):
             )
         return shown, hidden
 
-    def loss(self, model: Any, batch: PieceBatch, *, smoothing: float) -> tuple[Tensor, float]:
+    def loss(self, model: Any, batch: SegmentBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the hidden tokens, and their number."""
-        inputs, goals = self._asked(batch, *self.hide(batch, anew=model.training))
-        if _has_head(model):
+        inputs, targets = self._inputs(batch, *self.hide(batch, anew=model.training))
+        if has_masked_head(model):
             states, output = _states(model, *inputs), model.head.output
-            return output_cross_entropy(states, output.weight, output.bias, goals, smoothing=smoothing), len(goals)
+            loss = output_cross_entropy(states, output.weight, output.bias, targets, smoothing=smoothing)
+            return loss, len(targets)
         logits = _logits(model, *inputs)
-        return F.cross_entropy(logits, goals, label_smoothing=smoothing, reduction="sum"), len(goals)
+        return F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum"), len(targets)
 
     def scores(
-        self, model: nn.Module, text: PieceExamples, *, progress: Callable[[int], None] = lambda done: None
+        self, model: nn.Module, text: SegmentExamples, *, progress: Callable[[int], None] = lambda done: None
     ) -> list[Score]:
-        """Score the hidden tokens by loss, perplexity, and how many of a hundred are guessed right."""
-        total, n_hidden, n_right, n_read = 0.0, 0, 0, 0
+        """Score the hidden tokens by loss, perplexity, and the share of them that is predicted right."""
+        total, n_hidden, n_correct = 0.0, 0, 0
         with torch.inference_mode():
-            for batch in batches(model, text):
-                inputs, goals = self._asked(batch, *self.hide(batch, anew=False))
-                for logits, wanted in _answers(model, inputs, goals):
+            for batch in batches(model, text, progress=progress):
+                inputs, targets = self._inputs(batch, *self.hide(batch, anew=False))
+                for logits, wanted in _in_chunks(model, inputs, targets):
                     total += float(F.cross_entropy(logits, wanted, reduction="sum"))
-                    n_right += int((logits.argmax(dim=1) == wanted).sum())
-                n_hidden += len(goals)
-                n_read += batch.n_tokens
-                progress(n_read)
-        accuracy = share_correct(n_right, n_hidden, unit="tokens", name="masked_accuracy")
+                    n_correct += int((logits.argmax(dim=1) == wanted).sum())
+                n_hidden += len(targets)
+        accuracy = share_correct(n_correct, n_hidden, unit="tokens", name="masked_accuracy")
         return self.signed([*text_scores(total, n_tokens=n_hidden, n_bytes=None), accuracy])
 
-    def samples(self, model: nn.Module, batch: PieceBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+    def costs(self, model: Any, batch: SegmentBatch) -> Floats:
+        shown, hidden = self.hide(batch, anew=False)
+        costs = []
+        for logits, wanted in _in_chunks(model, *self._inputs(batch, shown, hidden)):
+            losses, correct = F.cross_entropy(logits, wanted, reduction="none"), logits.argmax(dim=1) == wanted
+            costs.append(torch.stack((losses.double(), torch.ones_like(losses), correct), dim=1).cpu().numpy())
+        found = np.zeros((len(hidden), 3))
+        np.add.at(found, hidden.nonzero()[0], np.concatenate(costs))
+        return found
+
+    def samples(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
         _, hidden = self.hide(batch, anew=False)
         shown = np.where(hidden, self.mask_id, batch.ids)  # all as masks: people cannot look for what was replaced
-        inputs, goals = self._asked(batch, shown, hidden)
+        inputs, targets = self._inputs(batch, shown, hidden)
         counts = hidden.sum(axis=1).tolist()
         guessed = _logits(model, *inputs).argmax(dim=1).split(counts)
         return tuple(
@@ -108,29 +130,29 @@ class MaskedLMTask(HiddenText):
                 self._list(was),
                 self._list(own),
             )
-            for ids, length, was, own in zip(shown, batch.lengths, goals.split(counts), guessed, strict=True)
+            for ids, length, was, own in zip(shown, batch.lengths, targets.split(counts), guessed, strict=True)
         )
 
-    def fill(
-        self, model: nn.Module, texts: Sequence[str], *, top: int = 5, progress: Callable[[int], None] | None = None
-    ) -> list[Filled]:
+    def predict(self, model: nn.Module, inputs: Sequence[str], options: MaskOptions) -> Results[Filled]:
         """Fill the blanks of texts, each with one token: the `top` likeliest for each, and the text with the best."""
-        if top < 1:
-            raise UsageError(f"At least 1 guess is made for each blank, not {top}.", "Ask for 1 or more.")
-        found = [find_blanks(text, self.tokenizer) for text in texts]
+        if options.top < 1:
+            raise UsageError(f"At least 1 guess is made for each blank, not {options.top}.", "Ask for 1 or more.")
+        found = [find_blanks(text, self.tokenizer) for text in inputs]
         start, end = self.tokenizer.start_id, self.tokenizer.end_id
         rows = [[start, *blanks.row([self.mask_id] * blanks.count), end] for blanks in found]
         lengths = [len(row) for row in rows]
-        check_fits(model, texts, lengths)
+        check_fits(model, inputs, lengths)
 
         def run(numbers: list[int]) -> list[Filled]:
-            return self._fill(model, [found[number] for number in numbers], [rows[number] for number in numbers], top)
+            own = [found[number] for number in numbers], [rows[number] for number in numbers]
+            return self._fill(model, *own, top=options.top)
 
+        batch_size, progress = self.config.decoding.batch_size, partial(options.progress, "reading")
         with torch.inference_mode():
-            return run_in_batches(lengths, run, batch_size=self.config.decoding.batch_size, progress=progress)
+            return Results(run_in_batches(lengths, run, batch_size=batch_size, progress=progress))
 
-    def _fill(self, model: nn.Module, found: list[Blanks], rows: list[list[int]], top: int) -> list[Filled]:
-        ids, lengths = padded(rows, self.tokenizer.pad_id, next(model.parameters()).device)
+    def _fill(self, model: nn.Module, found: list[Blanks], rows: list[list[int]], *, top: int) -> list[Filled]:
+        ids, lengths = padded(rows, self.tokenizer.pad_id, device_of(model))
         places = (ids == self.mask_id).flatten().nonzero()[:, 0]
         probabilities = _logits(model, ids, lengths, places).softmax(dim=1)
         # What no training text hides must not be guessed either.
@@ -147,19 +169,14 @@ class MaskedLMTask(HiddenText):
             filled.append(Filled(source=blanks.text, text=blanks.filled(best), guesses=guesses))
         return filled
 
-    def _asked(self, batch: PieceBatch, shown: Indices, hidden: Choices) -> tuple[Asked, Tensor]:
-        """What a model is asked: ids (B, T), lengths (B,), the hidden places (N,) among B·T. And what was there, (N,)."""
+    def _inputs(self, batch: SegmentBatch, shown: Indices, hidden: Choices) -> tuple[Inputs, Tensor]:
+        """What a model reads of a batch, and the targets (N,)."""
         arrays = shown, batch.lengths, np.flatnonzero(hidden), batch.ids[hidden]
-        ids, lengths, places, goals = (torch.from_numpy(array).to(batch.device) for array in arrays)
-        return (ids, lengths, places), goals
+        ids, lengths, places, targets = (torch.from_numpy(array).to(batch.device) for array in arrays)
+        return (ids, lengths, places), targets
 
     def _list(self, tokens: Tensor) -> str:
         return list_texts(map(self.tokenizer.piece_text, tokens.tolist()))
-
-
-def _has_head(model: Any) -> bool:
-    """Whether a model can be asked about some tokens alone; a network of the caller's own returns the logits of all."""
-    return hasattr(model, "encode") and hasattr(getattr(model, "head", None), "transform")
 
 
 def _states(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
@@ -170,7 +187,7 @@ def _states(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
 
 def _logits(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
     """The logits (N, V) of the hidden tokens."""
-    if not _has_head(model):
+    if not has_masked_head(model):
         return _at(model(ids, lengths), places).float()
     logits: Tensor = model.head.output(_states(model, ids, lengths, places))
     return logits.float()
@@ -181,12 +198,12 @@ def _at(x: Tensor, places: Tensor) -> Tensor:
     return x.flatten(0, 1).index_select(0, places)
 
 
-def _answers(model: Any, inputs: Asked, goals: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the logits (n, V) of some hidden tokens at a time, with what they were (n,)."""
-    if not _has_head(model):
-        yield _logits(model, *inputs), goals
+def _in_chunks(model: Any, inputs: Inputs, targets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the logits (n, V) of some hidden tokens at a time, with their targets (n,)."""
+    if not has_masked_head(model):
+        yield _logits(model, *inputs), targets
         return
     output = model.head.output
     rows = max(1, CHUNK_ELEMENTS // len(output.weight))
-    for part, wanted in zip(_states(model, *inputs).split(rows), goals.split(rows), strict=True):
-        yield output(part).float(), wanted
+    for states, wanted in zip(_states(model, *inputs).split(rows), targets.split(rows), strict=True):
+        yield output(states).float(), wanted

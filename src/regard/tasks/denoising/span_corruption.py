@@ -1,15 +1,15 @@
-"""Denoising: spans of a text are hidden, and an encoder-decoder that reads the rest writes them (T5).
+"""Span corruption: spans of a text are hidden, and an encoder-decoder that reads the rest writes them (T5).
 
-A piece of text with its gaps is a pair like any other: loss and model are those of translation, and so are what the task
-learns for it.
+A segment of text with its gaps is a pair like any other: loss and model are those of translation.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,29 +17,32 @@ from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.masking import GAPS, corrupt_spans
-from regard.decoding.batches import run_in_batches
-from regard.decoding.request import Request
 from regard.decoding.result import Hypothesis
-from regard.decoding.rules import Banned, ForcedPrefix
-from regard.decoding.search import decode
+from regard.decoding.rules import ForcedPrefix
 from regard.errors import UsageError
-from regard.tasks.denoising.base import HiddenText, Sample
-from regard.tasks.denoising.examples import PieceBatch
+from regard.evaluation.sufficient_statistics import Floats
+from regard.tasks.batches import padded
+from regard.tasks.denoising.base import HiddenTextTask, Sample
+from regard.tasks.denoising.examples import SegmentBatch
 from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.generation import Generator, in_batches, longest_output
+from regard.tasks.offers import can_decode, device_of
+from regard.tasks.options import GenerationOptions
+from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
-from regard.tasks.translation.alignment import padded
-from regard.tasks.translation.examples import pair_batch
-from regard.tasks.translation.task import TranslationTask
+from regard.tasks.token_loss import token_loss, token_losses
+from regard.tasks.translation.examples import PairBatch, pair_batch
 
 GAP_TOKENS = 16  # the most that are written for a gap, the gap's own among them, where nobody says how many
 
 Span = tuple[list[int], float]  # what was written for a gap, and its log-probability
 
 
-class DenoisingTask(HiddenText):
-    """The task of writing hidden spans."""
+class DenoisingTask(HiddenTextTask):
+    """The task of span corruption."""
 
     spec: ClassVar = TASKS["denoise"]
+    options: ClassVar = GenerationOptions
     specials = GAPS
     embeddings = ("source_embedding.tokens.weight", "target_embedding.tokens.weight")
 
@@ -58,12 +61,7 @@ class DenoisingTask(HiddenText):
         """The ids of the gap tokens."""
         return tuple(map(self.tokenizer.id_of, GAPS))
 
-    @cached_property
-    def pairs(self) -> TranslationTask:
-        """What learns a text with gaps and what was in them as a pair."""
-        return TranslationTask(Vocabulary(self.tokenizer, self.tokenizer), self.config)
-
-    def hide(self, batch: PieceBatch, *, anew: bool) -> tuple[list[list[int]], list[list[int]]]:
+    def hide(self, batch: SegmentBatch, *, anew: bool) -> tuple[list[list[int]], list[list[int]]]:
         """Hide spans of a batch: the texts with gaps, and what was in these."""
         corruption = self.config.corruption
         found = [
@@ -73,21 +71,30 @@ class DenoisingTask(HiddenText):
         ]
         return [source for source, _ in found], [target for _, target in found]
 
-    def loss(self, model: Any, batch: PieceBatch, *, smoothing: float) -> tuple[Tensor, float]:
+    def loss(self, model: Any, batch: SegmentBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the tokens of the hidden spans, their gaps and the end, and their number."""
-        sources, targets = self.hide(batch, anew=model.training)
-        return self.pairs.loss(
-            model, pair_batch(sources, targets, self.pairs.vocabulary, batch.device), smoothing=smoothing
-        )
+        inputs, targets, mask = self._pairs(batch, anew=model.training).teacher_forced()
+        return token_loss(model, inputs, targets, mask, smoothing=smoothing)
 
-    def samples(self, model: nn.Module, batch: PieceBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
-        if not hasattr(model, "step"):  # a network of the caller's own may know nothing of decoding
+    def _pairs(self, batch: SegmentBatch, *, anew: bool) -> PairBatch:
+        """The texts with gaps as sources, what was in these as targets."""
+        return pair_batch(*self.hide(batch, anew=anew), Vocabulary(self.tokenizer, self.tokenizer), batch.device)
+
+    def costs(self, model: Any, batch: SegmentBatch) -> Floats:
+        inputs, targets, mask = self._pairs(batch, anew=False).teacher_forced()
+        losses = token_losses(model, inputs, targets, mask).double().cpu().numpy()
+        found = np.zeros((len(mask), 2))
+        np.add.at(found, mask.nonzero()[:, 0].cpu().numpy(), np.stack((losses, np.ones_like(losses)), axis=1))
+        return found
+
+    def samples(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+        if not can_decode(model):
             return ()
         sources, targets = self.hide(batch, anew=False)
         counts = [sum(id in self.gaps for id in source) for source in sources]
         ended = [[*source, self.tokenizer.end_id] for source in sources]
-        greedy = replace(decoding, beam=1, n_best=1, sample=False)
-        written = self._write(model, ended, counts, greedy)
+        greedy = GenerationOptions(decoding=replace(decoding, beam=1, sample=False))
+        written = self._generate(self._generator(model, greedy), ended, counts)
         return tuple(
             (
                 show_blanks(source, self.gaps, self.tokenizer),
@@ -97,16 +104,9 @@ class DenoisingTask(HiddenText):
             for source, target, one, count in zip(sources, targets, written, counts, strict=True)
         )
 
-    def fill(
-        self,
-        model: nn.Module,
-        texts: Sequence[str],
-        *,
-        decoding: DecodingConfig | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Filled]:
-        """Fill the blanks of texts, each with as many tokens as the model writes; `decoding` in place of the run's own."""
-        found = [find_blanks(text, self.tokenizer) for text in texts]
+    def predict(self, model: nn.Module, inputs: Sequence[str], options: GenerationOptions) -> Results[Filled]:
+        """Fill the blanks of texts, each with as many tokens as the model writes."""
+        found = [find_blanks(text, self.tokenizer) for text in inputs]
         for blanks in found:
             if blanks.count > len(self.gaps):
                 raise UsageError(
@@ -115,16 +115,27 @@ class DenoisingTask(HiddenText):
                 )
         rows = [[*blanks.row(self.gaps[: blanks.count]), self.tokenizer.end_id] for blanks in found]
         lengths = [len(row) for row in rows]
-        check_fits(model, texts, lengths)
-        settings = replace(decoding or self.config.decoding, n_best=1)
+        check_fits(model, inputs, lengths)
+        generator = self._generator(model, options)
 
         def run(numbers: list[int]) -> list[Filled]:
             counts = [found[number].count for number in numbers]
-            written = self._write(model, [rows[number] for number in numbers], counts, settings, keys=numbers)
+            written = self._generate(generator, [rows[number] for number in numbers], counts, keys=numbers)
             return [self._filled(found[number], one) for number, one in zip(numbers, written, strict=True)]
 
-        with torch.inference_mode():
-            return run_in_batches(lengths, run, batch_size=settings.batch_size, progress=progress)
+        filled = in_batches(
+            lengths,
+            run,
+            batch_size=generator.decoding.batch_size,
+            name=lambda number: f"The text '{excerpt(inputs[number])}'",
+            progress=partial(options.progress, "writing"),
+        )
+        return Results(filled)
+
+    def _generator(self, model: Any, options: GenerationOptions) -> Generator:
+        decoding = replace(options.decoding or self.config.decoding, n_best=1)
+        device = device_of(model)
+        return Generator(self.tokenizer, model, decoding, device=device, banned=options.banned, seed=options.seed)
 
     def _filled(self, blanks: Blanks, written: Hypothesis) -> Filled:
         spans = self.spans(written.ids, written.log_probs, blanks.count)
@@ -135,31 +146,20 @@ class DenoisingTask(HiddenText):
         )
         return Filled(source=blanks.text, text=blanks.filled(texts), guesses=guesses)
 
-    def _write(
+    def _generate(
         self,
-        model: Any,
+        generator: Generator,
         sources: Sequence[Sequence[int]],
         counts: Sequence[int],
-        decoding: DecodingConfig,
         *,
         keys: Sequence[int] | None = None,
     ) -> list[Hypothesis]:
         """Let the model write what is hidden in texts with so many gaps."""
-        tokenizer = self.tokenizer
-        ids, lengths = padded(sources, tokenizer.pad_id, next(model.parameters()).device)
-        longest = [decoding.max_length or GAP_TOKENS * count + 1 for count in counts]
-        limits = torch.tensor(longest, device=ids.device)
-        if (limit := getattr(model, "max_length", None)) is not None:
-            limits = limits.clamp(max=limit - 1)
-        request = Request(
-            prompt=tokenizer.start_id,
-            end_id=tokenizer.end_id,
-            limits=limits,
-            # What no target holds must not be written either, and every target begins with the first gap.
-            rules=[Banned((tokenizer.pad_id, tokenizer.start_id)), ForcedPrefix([[self.gaps[0]]] * len(sources))],
-            keys=keys,
-        )
-        return [one.best for one in decode(model, model.start((ids, lengths)), request, decoding)]
+        inputs = padded(sources, self.tokenizer.pad_id, generator.device)
+        longest = [generator.decoding.max_length or GAP_TOKENS * count + 1 for count in counts]
+        limits = torch.tensor(longest, device=generator.device).clamp(max=longest_output([generator.decoder]))
+        begin = ForcedPrefix([[self.gaps[0]]] * len(sources))  # as every target does
+        return [one.best for one in generator.decode(inputs, limits, rules=[begin], keys=keys)]
 
     def spans(self, ids: Sequence[int], log_probs: Sequence[float], count: int) -> list[Span]:
         """What was written behind each of so many gap tokens; nothing, without any probability, for one that is missing."""

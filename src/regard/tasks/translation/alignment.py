@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.tokenizer import Tokenizer
 from regard.errors import UsageError
 from regard.evaluation.alignment import Link, align_words
 from regard.parts.taps import recording
+from regard.tasks.batches import padded
+from regard.tasks.offers import alignment_tap, device_of
 
 Weights = np.ndarray[Any, Any]
 
 
 def check_alignable(model: Any) -> str:
     """Return the tap to read alignments from; refuse a model that has none."""
-    name: str | None = getattr(model, "alignment_tap", None)
+    name = alignment_tap(model)
     if name is None:
         raise UsageError(
             "This model has no attention to read alignments from.",
@@ -44,7 +45,7 @@ def cross_attentions(
     best (Garg et al. 2019, "Jointly Learning to Align and Translate").
     """
     name = check_alignable(model)
-    device = next(model.parameters()).device
+    device = device_of(model)
     source, source_lengths = padded(sources, vocabulary.source.pad_id, device)
     begun = [[vocabulary.target.start_id, *ids] for ids in targets]
     target, _ = padded(begun, vocabulary.target.pad_id, device)
@@ -74,10 +75,3 @@ def words_of_ids(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
     counts = [len(tokenizer.decode(ids[:end]).split()) for end in range(1, len(ids) + 1)]
     # The first bytes of a character may look like a word, until all of them turn out to be a space.
     return [min(max(1, count), counts[-1]) - 1 if counts[-1] else None for count in counts]
-
-
-def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return ids (B, T), padded behind, and their lengths (B,)."""
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
-    return ids, torch.tensor([len(row) for row in rows], device=device)

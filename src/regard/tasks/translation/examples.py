@@ -29,6 +29,12 @@ class PairBatch:
     target: Tensor
     target_lengths: Tensor
 
+    def teacher_forced(self) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
+        """What a model reads, the tokens (B, T) that it is to predict, and the mask (B, T) without padding."""
+        read, targets = self.target[:, :-1], self.target[:, 1:]
+        mask = torch.arange(targets.shape[1], device=targets.device) < self.target_lengths[:, None]
+        return (self.source, self.source_lengths, read), targets, mask
+
 
 class PairExamples:
     """Encoded pairs, in batches under a budget of tokens."""

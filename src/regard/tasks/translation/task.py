@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
@@ -101,10 +100,8 @@ class TranslationTask:
 
     def loss(self, model: Any, batch: PairBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the target's tokens, and their number."""
-        read, written = batch.target[:, :-1], batch.target[:, 1:]
-        mask = torch.arange(written.shape[1], device=written.device) < batch.target_lengths[:, None]
-        inputs = batch.source, batch.source_lengths, read
-        return token_loss(model, inputs, written, mask, smoothing=smoothing)
+        inputs, targets, mask = batch.teacher_forced()
+        return token_loss(model, inputs, targets, mask, smoothing=smoothing)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Loss and perplexity on all pairs, BLEU and chrF on the first `n_samples`, decoded greedily."""
