@@ -100,7 +100,9 @@ class ClassificationTask(LabellingTask):
         return [self.table.labels[number] for number in corpus.numbers["label"].tolist()]
 
     def result(self, sequences: Sequences, row: int, logits: Logits) -> Classified:
-        return classified(logits, self.table.labels, cut=bool(sequences.cut[row]))
+        probabilities, cut = class_probabilities(logits, self.table.labels), bool(sequences.cut[row])
+        label, probability = next(iter(probabilities.items()))
+        return Classified(label=label, probability=probability, probabilities=probabilities, cut=cut)
 
     def sample(self, expected: str, result: Classified) -> tuple[str, str]:
         return expected, f"{result.label} ({100 * result.probability:.0f} %)"
@@ -124,10 +126,3 @@ class ClassificationTask(LabellingTask):
 
     def label_facts(self) -> list[tuple[str, str]]:
         return [*super().label_facts(), *weight_facts(self.class_weights, self.table.labels)]
-
-
-def classified(logits: Logits, labels: Sequence[str], *, cut: bool = False) -> Classified:
-    """What logits (K,) of the classes `labels` say."""
-    probabilities = class_probabilities(logits, labels)
-    label, probability = next(iter(probabilities.items()))
-    return Classified(label=label, probability=probability, probabilities=probabilities, cut=cut)
