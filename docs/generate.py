@@ -1,17 +1,22 @@
 """Write the parts of the docs that follow from the code: `python docs/generate.py`, or with --check, which only compares.
 
 The tree of docs/ARCHITECTURE.md: every file of the package with the first sentence of its docstring.
+The keys of docs/settings.md: every table of a run file, and what each task has of its own.
 """
 
 import argparse
 import ast
+import dataclasses
+import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "regard"
+sys.path.insert(0, str(ROOT / "src"))  # this checkout's, whatever is installed
 
 
 def phrase(path: Path) -> str:
@@ -33,9 +38,87 @@ def tree(folder: Path = PACKAGE, depth: int = 0) -> list[str]:
     return lines
 
 
+def settings() -> str:
+    """Every table of a run file but [model], whose keys depend on the preset: a section each."""
+    from regard.config import RunConfig
+    from regard.tasks.spec import SPECIFIC
+
+    sections = [setting_table((field for field in dataclasses.fields(RunConfig) if field.name in ("task", "seed")), {})]
+    for table in dataclasses.fields(RunConfig):
+        if not dataclasses.is_dataclass(table.default) or table.name == "model":
+            continue
+        keys = dataclasses.fields(table.default)
+        readers = {key: reading_tasks(table.name, key) for key in SPECIFIC.get(table.name, ())}
+        about = str(type(table.default).__doc__)
+        sections.append(f"## [{table.name}]\n\n{about}\n\n{setting_table(keys, readers)}")
+    return "\n\n".join(sections)
+
+
+def reading_tasks(table: str, key: str) -> str:
+    """The tasks that read a key, or those that do not, whichever are fewer."""
+    from regard.tasks.spec import TASKS
+
+    reading = [name for name, spec in TASKS.items() if spec.reads_setting(table, key)]
+    others = [name for name in TASKS if name not in reading]
+    return f"all but {', '.join(others)}" if len(others) < len(reading) else ", ".join(reading)
+
+
+def setting_table(keys: Iterable[dataclasses.Field[Any]], readers: Mapping[str, str]) -> str:
+    """The keys of one table of a run file; `readers`: which tasks read a key, where not all do."""
+    rows = ["| key | default | values | tasks | what it is |", "|---|---|---|---|---|"]
+    for key in keys:
+        default = "—" if key.default is dataclasses.MISSING else f"`{json.dumps(key.default)}`"
+        about = key.metadata.get("help", "what is learned: one of the tasks below").replace("|", "\\|")
+        tasks = readers.get(key.name, "all")
+        rows.append(f"| `{key.name}` | {default} | {setting_values(key)} | {tasks} | {about} |")
+    return "\n".join(rows)
+
+
+def setting_values(key: dataclasses.Field[Any]) -> str:
+    """What a key may be: words, a range of numbers, or its type."""
+    if key.metadata.get("choices"):
+        return ", ".join(f"`{choice}`" for choice in key.metadata["choices"])
+    limits = {"at least": "least", "above": "above", "below": "below"}
+    found = [f"{word} {key.metadata[name]}" for word, name in limits.items() if key.metadata.get(name) is not None]
+    types = {bool: "`true`, `false`", int: "a whole number", float: "a number", str: "text"}
+    return " and ".join(found) or types.get(type(key.default), "text" if key.name == "task" else "a list of texts")
+
+
+def tasks() -> str:
+    """What each task has of its own: a section each, from its row in the table of tasks."""
+    from regard.models.presets import PRESETS
+    from regard.tasks.spec import TASKS
+
+    sections = []
+    for spec in TASKS.values():
+        presets = [preset.name for family in spec.families for preset in PRESETS.values() if preset.family == family]
+        defaults = {f"{table}.{key}": value for table, keys in spec.defaults.items() for key, value in keys.items()}
+        end = {f"training.{key}": value for key, value in spec.end.items()}
+        lines = [
+            f"### {spec.name}",
+            "",
+            f"{spec.about[0].upper()}{spec.about[1:]}.",
+            "",
+            f"- training files: {spec.files}",
+            f"- models: {', '.join(f'`{name}`' for name in presets)}; the first by default",
+            f"- `training.best_by`: {', '.join(f'`{name}`' for name in spec.metrics)}",
+            f"- ends by default with: {assignments(end)}",
+            f"- other defaults: {assignments(defaults) or 'none'}",
+        ]
+        sections.append("\n".join(lines))
+    return "\n\n".join(sections)
+
+
+def assignments(values: Mapping[str, Any]) -> str:
+    """Settings as a run file has them, in a row."""
+    return ", ".join(f"`{key} = {json.dumps(value)}`" for key, value in values.items())
+
+
 # Each generated block of a page stands between <!-- name --> and <!-- end of name -->.
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "tree": ("docs/ARCHITECTURE.md", lambda: "```\n" + "\n".join(tree()) + "\n```"),
+    "settings": ("docs/settings.md", settings),
+    "tasks": ("docs/settings.md", tasks),
 }
 
 
