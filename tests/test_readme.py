@@ -54,7 +54,7 @@ def test_the_readmes_python_runs(corpus: tuple[str, str], tmp_path: Path) -> Non
     for name, file in zip(("train.en", "train.de", "test.en", "test.de"), 2 * corpus, strict=True):
         (tmp_path / name).write_text(Path(file).read_text())
     [program] = code_blocks("README.md", "python")
-    program = program.replace("steps=2000", "steps=3, threads=1")
+    program = program.replace("steps=2000", "steps=3, threads=1, batch_tokens=256, vocab_size=300")
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "BLEU" in done.stdout
