@@ -1,4 +1,4 @@
-"""Several models over one vocabulary that decode as one."""
+"""An ensemble: several models over one vocabulary that decode as one."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Metrics of tagging: the accuracy of tags, and precision, recall and F1 of entities (BIO tags) as conlleval counts them.
+"""Metrics of tagging: accuracy of tags; precision, recall and F1 of named entities (BIO tags) as conlleval counts them.
 
 Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 Shared Task", 2003. All shares are in percent.
 """

@@ -1,4 +1,4 @@
-"""Paired significance tests: is one system better than another, or was the test set lucky?
+"""Significance: paired bootstrap, approximate randomisation, McNemar. Is one system better, or was the test set lucky?
 
 Bootstrap: Koehn, "Statistical Significance Tests for Machine Translation Evaluation", 2004.
 Approximate randomisation: Riezler and Maxwell, "On Some Pitfalls in Automatic Evaluation", 2005.

@@ -1,4 +1,4 @@
-"""Captioner: an image becomes a memory of its places, and a decoder of texts writes from it (Xu et al. 2015).
+"""Captioner: a backbone reads an image into a memory of its places, from which a decoder writes a text (Xu et al. 2015).
 
     image ── ViT: a state a patch ─────────────────────┬── memory
            or ResNet: a state a place ── linear, norm ─┘      │ keys, values

@@ -1,4 +1,4 @@
-"""Attention: softmax(Q Kᵀ / √d_k) V, and its multi-head form (Vaswani et al. 2017, 3.2).
+"""Attention: softmax(Q Kᵀ / √d_k) V, and multi-head attention (Vaswani et al. 2017, 3.2).
 
 With nobody listening the fastest kernel runs (attention_kernels.py); a listener for scores or weights makes the same module
 compute them by the formula. Both give the same numbers, and zeros in a row that may attend to nothing.

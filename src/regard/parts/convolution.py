@@ -1,4 +1,4 @@
-"""Convolution, over a sequence or an image: the same features are looked for at every place.
+"""Convolution and batch norm: the same features are looked for at every place of a sequence or an image.
 
 The features are shared, so a shift of the input shifts the features: what means something here means the same there. Over a
 sequence, one layer relates positions at most k apart, at the cost of O(k·n·d²); the lectures set it beside recurrence and

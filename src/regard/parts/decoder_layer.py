@@ -1,4 +1,6 @@
-"""A layer of a decoder that reads a memory: every position hears the earlier ones, then the memory, then thinks for itself.
+"""A decoder layer: masked self-attention, cross-attention, feed-forward network.
+
+Every position hears the earlier ones, then the memory, then thinks for itself.
 
 x ── masked self-attention ── cross-attention ── feed-forward ──►   each with its residual connection
 """

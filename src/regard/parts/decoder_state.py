@@ -1,4 +1,4 @@
-"""What a decoder keeps between two steps: the keys and values of past positions, and of the memory it reads.
+"""The KV cache of a decoder: keys and values of past positions, and of the memory it reads, kept between two steps.
 
 Rows are sentences × hypotheses, sentence-major. The memory is kept once a sentence, whatever the number of hypotheses; so
 a beam that reorders its rows leaves it untouched. A state is never changed in place: each method returns a new one.

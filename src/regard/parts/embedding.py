@@ -1,4 +1,4 @@
-"""From ids to vectors and back: the token embedding with its positions, and the output layer that may share its weights.
+"""Token embedding, from ids to vectors, and the output layer back to logits, which may share its weights (weight tying).
 
 Where a sequence is made of vectors (a sensor's rows, a film's frames), a linear layer takes the place of the tokens.
 """

@@ -1,4 +1,4 @@
-"""A layer of an encoder: every position hears all the others, then thinks for itself.
+"""An encoder layer: self-attention, feed-forward network. Every position hears all the others, then thinks for itself.
 
 x ── self-attention ── feed-forward ──►   each with its residual connection
 """

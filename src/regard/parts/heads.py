@@ -1,4 +1,4 @@
-"""The top of an encoder: from its states to what is asked of a whole sequence, of each token, or of a hidden word.
+"""Heads: from the states of an encoder to logits, of a whole sequence, of each token, or of a hidden word.
 
     states (B, T, D) ─┬─ pooling ── one state a sequence (B, D) ── SequenceHead ── (B, N)
                       ├─ TokenHead ── (B, T, N)

@@ -1,4 +1,4 @@
-"""The keys and values of one layer's past positions, with room behind them, so that one more need not copy the others.
+"""A buffer of the KV cache: keys and values of one layer, with room behind them, so that one more copies no others.
 
 Appending writes into the room and returns a longer view of the same memory. Nothing that anybody has seen is changed by
 that: whoever holds the shorter view does not see the new slots, and where two go on from one view, the second finds the

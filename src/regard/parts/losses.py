@@ -1,4 +1,4 @@
-"""Cross entropy through the output layer, in chunks of tokens.
+"""Cross entropy with label smoothing through the output layer, in chunks of tokens.
 
 The logits of a batch (tokens × vocabulary) are the largest tensors of a training step. Here they exist for one chunk at a
 time: its gradient is computed at once, while its logits are still in the cache, and they are thrown away. What can be done

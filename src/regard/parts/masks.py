@@ -1,4 +1,4 @@
-"""Who may attend to whom. Boolean, True = may attend, everywhere; the only file that decides.
+"""Attention masks: who may attend to whom. Boolean, True = may attend, everywhere; the only file that decides.
 
 A mask broadcasts to (B, H, T, S). It is kept in four parts, because attention can use three of them without a tensor of
 all pairs: the fused kernel knows the causal triangle by itself, and within a window most scores need not be computed at all,

@@ -1,4 +1,4 @@
-"""Where a token stands: as a number, a fraction, sinusoids, a learned vector, a rotation of queries and keys, or a bias.
+"""Positional encoding: a number, a fraction, sinusoids, a learned vector, a rotary turn of queries and keys, or a bias.
 
 The lectures ask four things of an encoding: unique per position, equal distance between neighbours whatever the length,
 bounded and fit for longer inputs, deterministic. The index fails the third, the fraction the second, the sinusoid none;

@@ -1,4 +1,4 @@
-"""Vectors of texts and of their words, from the states of any model that reads text.
+"""Sentence embeddings: vectors of texts and of their words, from the states of any model that reads text.
 
 A model is known by what it offers, and reads texts as its task gave them to it:
 

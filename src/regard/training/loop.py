@@ -1,8 +1,7 @@
-"""The training loop: a generator that makes one update and yields what it saw.
+"""The training loop: gradient accumulation, gradient clipping, one update; a generator that yields what it saw.
 
-Saving, validating and showing are the caller's; gradient accumulation and gradient clipping are in here. Everything random
-in update s is drawn from a generator seeded by (seed, s, micro-step), and the order of epoch e by (seed, e): a run goes on
-from its cursor with nothing else to restore.
+Saving, validating and showing are the caller's. Everything random in update s is drawn from a generator seeded by
+(seed, s, micro-step), and the order of epoch e by (seed, e): a run goes on from its cursor with nothing else to restore.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The optimizer: AdamW over a model's parameters, its state as named tensors for checkpoints free of pickle."""
+"""The optimizer: AdamW (decoupled weight decay), its state as named tensors for checkpoints free of pickle."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Tagging: a tag for each word of a sentence, predicted at the word's first token (Devlin et al. 2019, 5.3).
+"""Sequence tagging: a tag for each word, predicted at the word's first token (Devlin et al. 2019, 5.3).
 
 A sentence that is too long to be read at once is read in segments of whole words when it is tagged or scored, so that
 every word has a tag. For training it was cut.

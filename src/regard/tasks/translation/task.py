@@ -1,4 +1,4 @@
-"""Translation: sentence pairs, cross entropy of the target's tokens, beam search, BLEU.
+"""Translation: sentence pairs, cross entropy of the target's tokens (teacher forcing), beam search, BLEU.
 
 Works with any model that takes (source, lengths, target) and returns logits; to translate it needs `start` and `step`
 (`tasks/offers.py`). How lines become translations is in `translator.py`.
