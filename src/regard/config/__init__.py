@@ -4,7 +4,9 @@ One class a table of the file, one source for each default. Nothing here is eval
 """
 
 from regard.config.files import (
+    as_table,
     build,
+    check_fields,
     check_range,
     default_config,
     from_tables,
@@ -15,6 +17,7 @@ from regard.config.files import (
     to_toml,
 )
 from regard.config.tables import (
+    REQUIRED,
     AugmentationConfig,
     CorruptionConfig,
     DataConfig,
@@ -28,6 +31,7 @@ from regard.config.tables import (
 )
 
 __all__ = [
+    "REQUIRED",
     "AugmentationConfig",
     "CorruptionConfig",
     "DataConfig",
@@ -37,7 +41,9 @@ __all__ = [
     "RuntimeConfig",
     "TokenizerConfig",
     "TrainingConfig",
+    "as_table",
     "build",
+    "check_fields",
     "check_range",
     "default_config",
     "from_tables",
