@@ -1,17 +1,23 @@
 """Write the parts of the docs that follow from the code: `python docs/generate.py`, or with --check, which only compares.
 
 The tree of docs/ARCHITECTURE.md: every file of the package with the first sentence of its docstring.
+The fields of [model] in docs/settings.md: of every family of presets, from the config of its model.
 """
 
 import argparse
 import ast
+import dataclasses
+import json
 import re
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "regard"
+sys.path.insert(0, str(ROOT / "src"))  # this checkout's, whatever is installed
 
 
 def phrase(path: Path) -> str:
@@ -33,9 +39,49 @@ def tree(folder: Path = PACKAGE, depth: int = 0) -> list[str]:
     return lines
 
 
+def models() -> str:
+    """The fields of each family's config, by family, in the order of the presets."""
+    from regard.models.presets import PRESETS
+
+    sections = []
+    for family, presets in groupby(PRESETS.values(), key=lambda preset: preset.family):
+        members = list(presets)
+        names = ", ".join(f"`{preset.name}`" for preset in members)
+        sections.append(f"### {family}\n\nOf the presets {names}:\n\n{field_table(members[0].config)}")
+        for field in dataclasses.fields(members[0].config):
+            for kind, usual in (field.metadata["kinds"] or {}).items():
+                sections.append(f'`[model.{field.name}]` with `kind = "{kind}"`:\n\n{field_table(usual)}')
+    return "\n\n".join(sections)
+
+
+def field_table(config: Any) -> str:
+    """A table of a config's fields; of an instance, its values are the defaults."""
+    rows = ["| key | default | values | what it is |", "|---|---|---|---|"]
+    for field in dataclasses.fields(config):
+        default = field.default if isinstance(config, type) else getattr(config, field.name)
+        if field.metadata["kinds"]:
+            kind = next(name for name, one in field.metadata["kinds"].items() if one == default)
+            shown, values = f'`kind = "{kind}"`', "a table"
+        else:
+            shown = "—" if default is dataclasses.MISSING else f"`{json.dumps(default)}`"
+            values = field_values(field)
+        rows.append(f"| `{field.name}` | {shown} | {values} | {field.metadata['help']} |")
+    return "\n".join(rows)
+
+
+def field_values(field: dataclasses.Field[Any]) -> str:
+    """What a field may be."""
+    if field.metadata["choices"]:
+        return ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
+    limits = {"at least": "least", "above": "above", "below": "below"}
+    found = [f"{word} {field.metadata[name]}" for word, name in limits.items() if field.metadata[name] is not None]
+    return " and ".join(found) or "`true`, `false`"
+
+
 # Each generated block of a page stands between <!-- name --> and <!-- end of name -->.
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "tree": ("docs/ARCHITECTURE.md", lambda: "```\n" + "\n".join(tree()) + "\n```"),
+    "models": ("docs/settings.md", models),
 }
 
 

@@ -107,7 +107,7 @@ def test_json_has_the_probabilities(run: str, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--samples", "0"], "--samples must be at least 1, not 0."),
+        (["--samples", "0"], "--samples is at least 1, not 0."),
         (["--temperature", "-1"], "The temperature must not be below 0, but it is -1.0."),
         (["--top-p", "0"], "top_p must be above 0 and at most 1, but it is 0.0."),
     ],

@@ -359,7 +359,7 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
         (
             ("translate", "--train", "FILES", "--seeds=1,-2"),
             2,
-            "Each of --seeds is at least 0, not -2.",
+            "Each of --seeds must be at least 0, not -2.",
             "Correct --seeds and run the command again.",
         ),
         (

@@ -1,27 +1,28 @@
 """The configs of all models: every field explains itself, and declares the range or the choices that it is held to."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from regard.errors import ConfigError
+from regard.models.captioner import DECODERS, ENCODERS
 from regard.models.model_config import ModelConfig
 from regard.models.presets import PRESETS
 
-CONFIGS = list(dict.fromkeys(preset.config for preset in PRESETS.values()))
+INSIDE = [type(one) for one in (*ENCODERS.values(), *DECODERS.values())]
+CONFIGS: list[type[ModelConfig]] = [*dict.fromkeys(preset.config for preset in PRESETS.values()), *INSIDE]
 every_config = pytest.mark.parametrize("config", CONFIGS)
 
 
-def declared(name: str) -> Iterator[tuple[type[ModelConfig], dataclasses.Field[Any]]]:
+def declared(name: str) -> list[tuple[type[ModelConfig], dataclasses.Field[Any]]]:
     """The fields of all configs that declare this."""
-    return (
+    return [
         (config, field)
         for config in CONFIGS
         for field in dataclasses.fields(config)
         if field.metadata.get(name) is not None
-    )
+    ]
 
 
 def ids(value: Any) -> str:
@@ -41,7 +42,7 @@ def test_every_field_has_help_and_every_number_a_range(config: type[ModelConfig]
     for field in dataclasses.fields(config):
         assert field.metadata["help"], field.name
         limits = {field.metadata["least"], field.metadata["above"]} - {None}
-        assert limits or field.type in (str, bool), field.name
+        assert limits or field.type in (str, bool) or field.metadata["kinds"], field.name
         assert field.metadata["choices"] or field.type is not str, field.name
 
 
