@@ -2,6 +2,7 @@
 
 The tree of docs/ARCHITECTURE.md: every file of the package with the first sentence of its docstring.
 The keys of docs/settings.md: every table of a run file, and what each task has of its own.
+The fields of [model] in docs/settings.md: of every family of presets, from the config of its model.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +116,43 @@ def assignments(values: Mapping[str, Any]) -> str:
     return ", ".join(f"`{key} = {json.dumps(value)}`" for key, value in values.items())
 
 
+def models() -> str:
+    """The fields of each family's config, by family, in the order of the presets."""
+    from regard.models.presets import PRESETS
+
+    sections = []
+    for family, presets in groupby(PRESETS.values(), key=lambda preset: preset.family):
+        members = list(presets)
+        names = ", ".join(f"`{preset.name}`" for preset in members)
+        sections.append(f"### {family}\n\nOf the presets {names}:\n\n{field_table(members[0].config)}")
+        for field in dataclasses.fields(members[0].config):
+            for kind, usual in (field.metadata["kinds"] or {}).items():
+                sections.append(f'`[model.{field.name}]` with `kind = "{kind}"`:\n\n{field_table(usual)}')
+    return "\n\n".join(sections)
+
+
+def field_table(config: Any) -> str:
+    """A table of a config's fields; of an instance, its values are the defaults."""
+    rows = ["| key | default | values | what it is |", "|---|---|---|---|"]
+    for field in dataclasses.fields(config):
+        default = field.default if isinstance(config, type) else getattr(config, field.name)
+        if field.metadata["kinds"]:
+            kind = next(name for name, one in field.metadata["kinds"].items() if one == default)
+            shown, values = f'`kind = "{kind}"`', "a table"
+        else:
+            shown = "—" if default is dataclasses.MISSING else f"`{json.dumps(default)}`"
+            values = setting_values(field)
+        rows.append(f"| `{field.name}` | {shown} | {values} | {field.metadata['help']} |")
+    return "\n".join(rows)
+
+
+
 # Each generated block of a page stands between <!-- name --> and <!-- end of name -->.
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "tree": ("docs/ARCHITECTURE.md", lambda: "```\n" + "\n".join(tree()) + "\n```"),
     "settings": ("docs/settings.md", settings),
     "tasks": ("docs/settings.md", tasks),
+    "models": ("docs/settings.md", models),
 }
 
 

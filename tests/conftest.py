@@ -268,13 +268,12 @@ def draw_captions(folder: Path) -> str:
 # A captioner so small that it learns these captions in seconds.
 DESCRIBING: dict[str, Any] = {
     "model.preset": "captioner-vit",
-    "model.patch_size": 4,
-    "model.n_encoder_layers": 1,
-    "model.n_decoder_layers": 1,
-    "model.n_heads": 2,
-    "model.d_model": 32,
-    "model.d_ff": 64,
-    "model.dropout": 0.0,
+    "model.encoder.patch_size": 4,
+    **{
+        f"model.{table}.{name}": value
+        for table in ("encoder", "decoder")
+        for name, value in {"n_layers": 1, "n_heads": 2, "d_model": 32, "d_ff": 64, "dropout": 0.0}.items()
+    },
     "tokenizer.kind": "words",
     "data.valid_size": 6,
     "training.batch_images": 16,

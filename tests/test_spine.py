@@ -46,12 +46,26 @@ TRANSFORMER = {
     "model.d_ff": 32,
     "model.n_heads": 2,
 }
-TRANSFORMER_DECODER = {key: value for key, value in TRANSFORMER.items() if key != "model.n_encoder_layers"}
 RECURRENT = {"model.d_model": 16, "model.d_state": 12, "model.n_layers": 2}
 T5 = {**TRANSFORMER, "model.d_head": 8}
 BERT = {"model.n_layers": 2, "model.n_heads": 2, "model.d_model": 16, "model.d_ff": 32}
 VIT = {**BERT, "model.patch_size": 4}
 RESNET = {"model.n_blocks": [1, 1], "model.width": 8}
+TEXT_TRANSFORMER = {
+    "model.decoder.n_layers": 2,
+    "model.decoder.n_heads": 2,
+    "model.decoder.d_model": 16,
+    "model.decoder.d_ff": 32,
+}
+IMAGE_VIT = {
+    "model.encoder.n_layers": 1,
+    "model.encoder.n_heads": 2,
+    "model.encoder.d_model": 16,
+    "model.encoder.d_ff": 32,
+    "model.encoder.patch_size": 4,
+}
+IMAGE_RESNET = {"model.encoder.n_blocks": [1, 1], "model.encoder.width": 8}
+TEXT_RECURRENT = {"model.decoder.d_model": 16, "model.decoder.d_state": 12}
 GPT = {"model.n_layers": 2, "model.n_heads": 2, "model.d_model": 16, "model.context": 16}
 
 
@@ -91,9 +105,9 @@ FAMILIES = (
     Family("image", "convnet", {"model.widths": [8, 8]}),
     Family("image", "resnet-20", RESNET),
     Family("image", "plain-20", {**RESNET, "model.norm": "none"}),
-    Family("caption", "captioner-vit", {**TRANSFORMER, "model.patch_size": 4}),
-    Family("caption", "captioner-resnet", {**TRANSFORMER_DECODER, **RESNET}),
-    Family("caption", "captioner-rnn", {"model.d_model": 16, "model.d_state": 12, **RESNET}),
+    Family("caption", "captioner-vit", {**IMAGE_VIT, **TEXT_TRANSFORMER}),
+    Family("caption", "captioner-resnet", {**IMAGE_RESNET, **TEXT_TRANSFORMER}),
+    Family("caption", "captioner-rnn", {**IMAGE_RESNET, **TEXT_RECURRENT}),
 )
 WRITING = tuple(family for family in FAMILIES if family.task in ("translate", "language", "caption"))
 

@@ -39,9 +39,9 @@ def test_what_layers_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_formula_against_kernel(tmp_path: Path) -> None:
-    chosen = attention.attention.formula_is_faster
+    chosen = attention.attention_kernels.formula_is_faster
     attention.main()
     cases = json.loads((tmp_path / "attention-quick.json").read_text())["cases"]
     assert {case["taken"] for case in cases} == {"formula", "fused"}
     assert all(case["formula_ms"] > 0 and case["fused_ms"] > 0 for case in cases)
-    assert attention.attention.formula_is_faster is chosen
+    assert attention.attention_kernels.formula_is_faster is chosen

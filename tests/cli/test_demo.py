@@ -90,5 +90,5 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_written(comman
 
 def test_steps_are_checked(command: Any) -> None:
     outcome = command("demo", "--steps", -1)
-    assert (outcome.code, outcome.error[0]) == (2, "error: --steps is at least 0, not -1.")
+    assert (outcome.code, outcome.error[0]) == (2, "error: --steps must be at least 0, not -1.")
     assert not Path("runs").exists()

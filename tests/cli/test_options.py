@@ -19,14 +19,14 @@ def test_only_what_is_given_changes() -> None:
 @pytest.mark.parametrize(
     ("settings", "field", "value", "problem"),
     [
-        (TrainingConfig(), "steps", -5, "--steps is at least 0, not -5."),
-        (TrainingConfig(), "epochs", -1, "--epochs is at least 0, not -1."),
-        (TrainingConfig(), "minutes", float("nan"), "--minutes is a finite number, not nan."),
-        (TrainingConfig(), "learning_rate", float("inf"), "--learning-rate is a finite number, not inf."),
-        (TokenizerConfig(), "vocab_size", -5, "--vocab-size is at least 0, not -5."),
-        (RunConfig(task="translate"), "seed", -1, "--seed is at least 0, not -1."),
-        (DecodingConfig(), "temperature", float("nan"), "--temperature is a finite number, not nan."),
-        (DecodingConfig(), "min_length", -4, "--min-length is at least 0, not -4."),
+        (TrainingConfig(), "steps", -5, "--steps must be at least 0, not -5."),
+        (TrainingConfig(), "epochs", -1, "--epochs must be at least 0, not -1."),
+        (TrainingConfig(), "minutes", float("nan"), "--minutes must be a finite number, not nan."),
+        (TrainingConfig(), "learning_rate", float("inf"), "--learning-rate must be a finite number, not inf."),
+        (TokenizerConfig(), "vocab_size", -5, "--vocab-size must be at least 0, not -5."),
+        (RunConfig(task="translate"), "seed", -1, "--seed must be at least 0, not -1."),
+        (DecodingConfig(), "temperature", float("nan"), "--temperature must be a finite number, not nan."),
+        (DecodingConfig(), "min_length", -4, "--min-length must be at least 0, not -4."),
     ],
 )
 def test_a_number_out_of_its_range_is_refused_by_its_option(

@@ -73,9 +73,9 @@ def test_a_run_that_ended_by_epochs_goes_on(command: Any, corpus: tuple[str, str
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (("--patience", "-1"), "--patience is at least 0, not -1."),
-        (("--minutes", "nan"), "--minutes is a finite number, not nan."),
-        (("--set", "training.steps=-1"), "regard resume: training.steps is at least 0, not -1."),
+        (("--patience", "-1"), "--patience must be at least 0, not -1."),
+        (("--minutes", "nan"), "--minutes must be a finite number, not nan."),
+        (("--set", "training.steps=-1"), "regard resume: training.steps must be at least 0, not -1."),
         (("--set", "steps"), "--set takes KEY=VALUE, not 'steps'."),
         (("--set", "data.max_length=3"), "[data] cannot change on resume."),
     ],

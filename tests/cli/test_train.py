@@ -359,13 +359,13 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
         (
             ("translate", "--train", "FILES", "--seeds=1,-2"),
             2,
-            "Each of --seeds is at least 0, not -2.",
+            "Each of --seeds must be at least 0, not -2.",
             "Correct --seeds and run the command again.",
         ),
         (
             ("translate", "--train", "FILES", "--steps", "-5"),
             2,
-            "--steps is at least 0, not -5.",
+            "--steps must be at least 0, not -5.",
             "Correct --steps and run the command again.",
         ),
         (
@@ -377,7 +377,7 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
         (
             ("translate", "--train", "FILES", "--init-lr-scale", "-1"),
             2,
-            "--init-lr-scale is at least 0, not -1.0.",
+            "--init-lr-scale must be at least 0, not -1.0.",
             "Correct --init-lr-scale and run the command again.",
         ),
         (
@@ -389,7 +389,7 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
         (
             ("translate", "--train", "FILES", "--minutes", "nan"),
             2,
-            "--minutes is a finite number, not nan.",
+            "--minutes must be a finite number, not nan.",
             "Correct --minutes and run the command again.",
         ),
     ],

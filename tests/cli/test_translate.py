@@ -201,9 +201,9 @@ def test_more_hypotheses_than_the_beam_has(command: Any, trained: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (("--temperature", "nan", "--sample"), "--temperature is a finite number, not nan."),
-        (("--min-length", "-4"), "--min-length is at least 0, not -4."),
-        (("--n-best", "0"), "--n-best is at least 1, not 0."),
+        (("--temperature", "nan", "--sample"), "--temperature must be a finite number, not nan."),
+        (("--min-length", "-4"), "--min-length must be at least 0, not -4."),
+        (("--n-best", "0"), "--n-best must be at least 1, not 0."),
     ],
 )
 def test_numbers_out_of_their_range(command: Any, trained: Path, flags: tuple[str, ...], problem: str) -> None:

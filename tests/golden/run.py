@@ -64,6 +64,10 @@ KEYS = {
     "width": "model.width",
     "widths": "model.widths",
     "norm": "model.norm",
+    # A captioner's two networks have a table each.
+    **{f"image_{name}": f"model.encoder.{name}" for name in ("n_layers", "d_model", "d_ff", "n_heads", "patch_size")},
+    **{f"image_{name}": f"model.encoder.{name}" for name in ("n_blocks", "width")},
+    **{f"text_{name}": f"model.decoder.{name}" for name in ("n_layers", "d_model", "d_ff", "n_heads", "d_state")},
     "crop": "augmentation.crop",
     "mirror": "augmentation.mirror",
     "cutout": "augmentation.cutout",
@@ -104,8 +108,7 @@ RUNNING = {**TEXT, "separator": "<end>"}
 IMAGES = {"batch_images": 16}
 MOVED = {"crop": 1, "mirror": True, "cutout": 3}
 
-TRANSFORMER_DECODER = {"n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}
-TRANSFORMER = {"n_encoder_layers": 1, **TRANSFORMER_DECODER}
+TRANSFORMER = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}
 T5 = {**TRANSFORMER, "d_head": 8}
 RECURRENT = {"n_layers": 2, "d_model": 16, "d_state": 12}
 GPT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context": 16}
@@ -113,6 +116,10 @@ LLAMA = {**GPT, "d_ff": 24, "n_key_heads": 1}
 BERT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "d_ff": 32}
 VIT = {**BERT, "patch_size": 4}
 RESNET = {"n_blocks": [1, 1], "width": 8}
+IMAGE_VIT = {"image_n_layers": 1, "image_d_model": 16, "image_d_ff": 32, "image_n_heads": 2, "image_patch_size": 4}
+IMAGE_RESNET = {"image_n_blocks": [1, 1], "image_width": 8}
+TEXT_TRANSFORMER = {"text_n_layers": 2, "text_d_model": 16, "text_d_ff": 32, "text_n_heads": 2}
+TEXT_RECURRENT = {"text_d_model": 16, "text_d_state": 12}
 
 
 @dataclass(frozen=True)
@@ -219,17 +226,15 @@ RUNS = (
     Run("image-vit", "image", "vit-tiny", ("images.npz",), {**IMAGES, **VIT, "crop": 1, "mixup": 0.2}),
     Run("image-convnet", "image", "convnet", PNGS, {**IMAGES, "widths": [8, 8], "class_weights": "balanced"}),
     Run("image-plain", "image", "plain-20", ("images.npz",), {**IMAGES, **RESNET, "norm": "none"}),
-    Run("caption-vit", "caption", "captioner-vit", ("captions.tsv",), {**IMAGES, **TRANSFORMER, "patch_size": 4}),
+    Run("caption-vit", "caption", "captioner-vit", ("captions.tsv",), {**IMAGES, **IMAGE_VIT, **TEXT_TRANSFORMER}),
     Run(
         "caption-resnet",
         "caption",
         "captioner-resnet",
         ("captions.tsv",),
-        {**IMAGES, **TRANSFORMER_DECODER, **RESNET, **MOVED},
+        {**IMAGES, **IMAGE_RESNET, **TEXT_TRANSFORMER, **MOVED},
     ),
-    Run(
-        "caption-rnn", "caption", "captioner-rnn", ("captions.tsv",), {**IMAGES, "d_model": 16, "d_state": 12, **RESNET}
-    ),
+    Run("caption-rnn", "caption", "captioner-rnn", ("captions.tsv",), {**IMAGES, **IMAGE_RESNET, **TEXT_RECURRENT}),
 )
 BY_NAME = {run.name: run for run in RUNS}
 WIDTH = max(map(len, BY_NAME))

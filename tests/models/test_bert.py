@@ -241,12 +241,6 @@ def test_a_third_text_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["n_layers", "n_heads", "d_model", "d_ff", "max_positions", "n_segments"])
-def test_sizes_are_checked(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"model.{name} is at least 1, not 0."):
-        BertConfig(**{**SIZES, name: 0})
-
-
 def test_heads_share_the_width_among_them() -> None:
     with pytest.raises(ConfigError, match="A width of 32 cannot be divided among 5 heads"):
         make_model(n_heads=5)

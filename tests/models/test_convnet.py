@@ -82,12 +82,7 @@ def test_first_weights_are_a_function_of_the_seed() -> None:
         assert torch.equal(weight, other[name]) == (weight.dim() == 1)
 
 
-def test_sizes_are_checked() -> None:
-    for name in ("n_channels", "n_outputs"):
-        with pytest.raises(ConfigError, match=f"model.{name} is at least 1, not 0."):
-            make_model(**{name: 0})
-    with pytest.raises(ConfigError, match=r"model.widths is at least 1, not 0\."):
-        make_model(widths=(4, 0))
+def test_there_is_a_layer() -> None:
     with pytest.raises(ConfigError) as caught:
         make_model(widths=())
     assert str(caught.value) == "model.widths names no layer.\nGive the width of each layer: [32, 64, 128]."

@@ -10,7 +10,7 @@ from benchmarks.gpt2 import to_gpt2
 from torch import Tensor
 from transformers import GPT2LMHeadModel
 
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.models.gpt import GPT, GPTConfig, QuickBlocks
 from regard.models.presets import PRESETS, count_parameters
 from regard.parts.taps import recording
@@ -112,12 +112,6 @@ def test_taps_are_named_by_their_place() -> None:
 def test_a_sequence_beyond_the_positions_is_refused() -> None:
     with pytest.raises(DataError, match="A sequence of 25 tokens is longer than the 24 learned positions"):
         make_model()(some_ids(1, 25))
-
-
-@pytest.mark.parametrize("field", ["n_layers", "n_heads", "d_model", "context"])
-def test_sizes_are_checked(field: str) -> None:
-    with pytest.raises(ConfigError, match=f"model.{field} is at least 1, not 0."):
-        GPTConfig(**{**SIZES, field: 0})
 
 
 @pytest.mark.parametrize("window", [0, 4])

@@ -101,7 +101,10 @@ def test_what_reads_vectors_passes_the_check_before_the_data_is_known() -> None:
     check_model(ModelTable(preset="birnn", fields=fields), task="classify", origin="run.toml")
     with pytest.raises(ConfigError) as caught:
         check_model(ModelTable(preset="birnn", fields={"pooling": "first"}), task="classify", origin="run.toml")
-    assert str(caught.value) == "model.pooling cannot be 'first'.\nAvailable: class, last, mean."
+    assert (
+        str(caught.value)
+        == "run.toml: model.pooling must be class, mean or last, not 'first'.\nAvailable: class, last, mean."
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_a_field_of_another_type() -> None:
             target_vocab=9,
         )
     assert str(caught.value) == (
-        "run.toml: model.dropout is a number, not 'much'.\nCorrect model.dropout and run the command again."
+        "run.toml: model.dropout must be a number, not 'much'.\nCorrect model.dropout and run the command again."
     )
 
 

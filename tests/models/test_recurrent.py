@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from regard.decoding.request import Request
 from regard.decoding.result import Hypothesis
 from regard.decoding.search import decode
 from regard.errors import ConfigError, UsageError
-from regard.models.recurrent import CHOICES, Recurrent, RecurrentConfig
+from regard.models.recurrent import Recurrent, RecurrentConfig
 from regard.parts.dropout import seeded
 from regard.parts.masks import padding
 from regard.parts.recurrent_state import RecurrentState
@@ -312,21 +311,11 @@ def test_parameters_are_named_by_their_role() -> None:
 @pytest.mark.parametrize(
     ("choices", "text"),
     [
-        ({"tied": "al"}, "There is no tying 'al'.\nDid you mean all?"),
         (
             {"source_vocab": 9},
             "Source and target have 9 and 17 tokens and cannot share a matrix.\n"
             "Use one vocabulary (tokenizer.shared = true), or model.tied = target.",
         ),
-        ({"cell": "lstn"}, "model.cell cannot be 'lstn'.\nDid you mean lstm?"),
-        ({"attention": "aditive"}, "model.attention cannot be 'aditive'.\nDid you mean additive?"),
-        ({"cell": "elman-sigmod"}, "model.cell cannot be 'elman-sigmod'.\nDid you mean elman-sigmoid?"),
-        ({"query_function": "linaer"}, "model.query_function cannot be 'linaer'.\nDid you mean linear?"),
-        ({"key_function": "sigmod"}, "model.key_function cannot be 'sigmod'.\nDid you mean sigmoid?"),
-        ({"value_function": "id"}, "model.value_function cannot be 'id'.\nAvailable: identity, linear, sigmoid."),
-        ({"n_layers": 0}, "model.n_layers is at least 1, not 0.\nCorrect model.n_layers."),
-        ({"d_state": -1}, "model.d_state is at least 1, not -1.\nCorrect model.d_state."),
-        ({"dropout": 1.0}, "A dropout rate lies from 0 to below 1, not at 1.0.\nCorrect the model's dropout."),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
@@ -346,15 +335,6 @@ def test_a_dot_product_of_two_widths_is_refused_before_a_model_is_built() -> Non
     )
     for remedy in ({"key_function": "linear"}, {"key_function": "sigmoid"}, {"attention": "additive"}, ONE_WAY):
         RecurrentConfig(**{**choices, **remedy})
-
-
-def test_the_choices_are_documented() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
-    section = text.split("What the recurrent models choose")[1].split("\nWhat ")[0]
-    rows = re.findall(r'^\| `(\w+)` \| `"(.*?)"` \| (.*) \|$', section, flags=re.MULTILINE)
-    documented = {name: (default, sorted(re.findall(r"`(.*?)`", about))) for name, default, about in rows}
-    config = RecurrentConfig(source_vocab=V, target_vocab=V)
-    assert documented == {name: (getattr(config, name), sorted(choices)) for name, choices in CHOICES.items()}
 
 
 # -- from files to translations -----------------------------------------------------------------------------------------

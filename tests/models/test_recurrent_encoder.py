@@ -73,15 +73,3 @@ def test_the_first_state_of_one_direction_says_nothing() -> None:
         "model.pooling = class takes the first state, and a network that reads forwards has seen nothing there.\n"
         "Set model.pooling = last or mean, or model.bidirectional = true."
     )
-
-
-@pytest.mark.parametrize("name", ["n_layers", "d_model", "d_state"])
-def test_sizes_are_checked(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"model.{name} is at least 1, not 0."):
-        RecurrentEncoderConfig(**{**SIZES, name: 0})
-
-
-def test_no_such_cell() -> None:
-    with pytest.raises(ConfigError) as caught:
-        RecurrentEncoderConfig(**SIZES, cell="lstn")
-    assert str(caught.value) == "model.cell cannot be 'lstn'.\nDid you mean lstm?"

@@ -230,12 +230,6 @@ def test_positions_begin_about_as_wide_as_patches(sizes: dict[str, int]) -> None
     assert 0.4 < patches / positions < 2.5
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_sizes_are_checked(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"model.{name} is at least 1, not 0."):
-        ViTConfig(**{**SIZES, name: 0})
-
-
 def test_patches_fill_the_image() -> None:
     with pytest.raises(ConfigError) as caught:
         ViTConfig(**{**SIZES, "image_size": 28, "patch_size": 8})

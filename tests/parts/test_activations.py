@@ -4,9 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from regard.errors import ConfigError
 from regard.parts import activations
-from regard.parts.activations import find_activation, gelu_tanh
+from regard.parts.activations import gelu_tanh
 
 
 @pytest.fixture
@@ -45,9 +44,3 @@ def test_few_numbers_take_the_library_s_way(monkeypatch: pytest.MonkeyPatch) -> 
     x = torch.randn(7)
     monkeypatch.setattr(activations, "_GeluTanh", None)
     assert torch.equal(gelu_tanh(x), F.gelu(x, approximate="tanh"))
-
-
-def test_an_unknown_name_is_told() -> None:
-    with pytest.raises(ConfigError) as caught:
-        find_activation("rellu")
-    assert str(caught.value) == "There is no activation 'rellu'.\nDid you mean relu?"

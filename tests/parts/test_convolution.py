@@ -196,15 +196,6 @@ def test_only_without_a_norm_there_is_a_bias() -> None:
     ]
 
 
-def test_names_are_checked() -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_layer(norm="bach")
-    assert str(caught.value) == "There is no norm 'bach' of images.\nDid you mean batch?"
-    with pytest.raises(ConfigError) as caught:
-        make_layer(activation="sigmod")
-    assert str(caught.value) == "There is no activation 'sigmod' of images.\nDid you mean sigmoid?"
-
-
 # -- batch norm
 
 

@@ -131,7 +131,9 @@ def test_a_rate_just_below_one_still_keeps_something() -> None:
 def test_a_rate_that_is_none(rate: float) -> None:
     with pytest.raises(ConfigError) as caught:
         Dropout(rate)
-    assert str(caught.value) == (f"A dropout rate lies from 0 to below 1, not at {rate}.\nCorrect the model's dropout.")
+    assert str(caught.value) == (
+        f"A dropout rate must be at least 0 and below 1, not {rate}.\nCorrect the model's dropout."
+    )
 
 
 def test_it_shows_its_rate() -> None:

@@ -11,7 +11,6 @@ from regard.errors import ConfigError
 from regard.parts.dropout import seeded
 from regard.parts.embedding import TokenEmbedding, VectorEmbedding
 from regard.parts.heads import (
-    HEADS,
     POOLINGS,
     Head,
     Pooler,
@@ -88,12 +87,6 @@ def test_padding_gets_no_gradient(how: str) -> None:
     assert states.grad[0].sum() == pytest.approx(2)
 
 
-def test_no_such_pooling() -> None:
-    with pytest.raises(ConfigError) as caught:
-        find_pooling("means")
-    assert str(caught.value) == "There is no pooling 'means'.\nDid you mean mean?"
-
-
 # -- heads --------------------------------------------------------------------------------------------------------------
 
 
@@ -162,13 +155,6 @@ def test_a_position_is_judged_alone(tokens: TokenEmbedding, kind: str) -> None:
     x = torch.randn(2, 5, 4)
     other = torch.cat([x[:, :3], torch.full((2, 2, 4), 1e9)], dim=1)
     assert torch.allclose(head(x)[:, :3], head(other)[:, :3])
-
-
-def test_no_such_head(tokens: TokenEmbedding) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_head("sequences", 4, n_outputs=3, tokens=tokens, dropout=0.0)
-    assert str(caught.value) == "There is no head 'sequences'.\nDid you mean sequence?"
-    assert set(HEADS) == {"none", "words", "sequence", "tokens"}
 
 
 def test_vectors_have_no_words() -> None:

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.errors import ConfigError
-from regard.parts.norms import LayerNorm, RMSNorm, make_norm
+from regard.parts.norms import LayerNorm, RMSNorm
 
 
 @pytest.fixture
@@ -42,11 +41,3 @@ def test_a_norm_looks_at_one_position_only(x: torch.Tensor) -> None:
     # Why sequences take it and not batch norm: neither the batch nor the length changes a position's result.
     for norm in (LayerNorm(12), RMSNorm(12)):
         torch.testing.assert_close(norm(x)[1, 3], norm(x[1, 3]))
-
-
-def test_by_name() -> None:
-    assert isinstance(make_norm("layer", 4), LayerNorm)
-    assert isinstance(make_norm("rms", 4), RMSNorm)
-    with pytest.raises(ConfigError) as caught:
-        make_norm("layr", 4)
-    assert str(caught.value) == "There is no norm 'layr'.\nDid you mean layer?"

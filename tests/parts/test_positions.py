@@ -330,7 +330,6 @@ def test_only_its_numbers_are_saved() -> None:
 @pytest.mark.parametrize(
     ("n_buckets", "max_distance", "text"),
     [
-        (3, 128, "Relative positions need at least 4 buckets, not 3.\nT5 has 32."),
         (
             32,
             16,
@@ -361,9 +360,3 @@ def test_every_name_makes_its_encoding() -> None:
     }
     assert made["sinusoidal"].base == 50.0  # type: ignore[union-attr]
     assert made["learned"].limit == 10  # type: ignore[union-attr]
-
-
-def test_no_such_positions() -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_positions("sinusoid", 8, limit=10, base=100.0)
-    assert str(caught.value) == "There are no positions 'sinusoid'.\nDid you mean sinusoidal?"

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
 from regard.parts.dropout import seeded
 from regard.parts.initialisation import initialise
-from regard.parts.recurrent import CELLS, GRU, LSTM, Cell, CellState, RecurrentEncoder, RecurrentLayer, make_cell
+from regard.parts.recurrent import CELLS, GRU, LSTM, Cell, CellState, RecurrentEncoder, RecurrentLayer
 from regard.parts.taps import listening, recording
 
 F, D = 5, 4
@@ -93,7 +92,7 @@ def test_it_equals_torchs(kind: str, n_layers: int, bidirectional: bool) -> None
 
 @every_cell
 def test_a_step_is_the_formula(kind: str) -> None:
-    cell = make_cell(kind, F, D)
+    cell = CELLS[kind](F, D)
     random_weights(cell)
     x = vectors()
     state = cell.first_state(3)
@@ -115,7 +114,7 @@ def test_a_step_is_the_formula(kind: str) -> None:
 )
 def test_elman_by_hand(kind: str, activation: Callable[[Tensor], Tensor]) -> None:
     """a = σ(W[a; x] + b), with the two halves of W side by side."""
-    cell = make_cell(kind, F, D)
+    cell = CELLS[kind](F, D)
     random_weights(cell)
     whole = torch.cat([cell.state_weight, cell.input_weight], dim=1)
     a, states = torch.zeros(D), []
@@ -128,7 +127,7 @@ def test_elman_by_hand(kind: str, activation: Callable[[Tensor], Tensor]) -> Non
 @pytest.mark.parametrize("kind", ["elman", "elman-relu", "elman-sigmoid"])
 def test_gradients_of_a_kernel_are_those_of_the_formula(kind: str) -> None:
     """Of the weights too: those of the logistic function are made of the kernel's."""
-    cell = make_cell(kind, F, D)
+    cell = CELLS[kind](F, D)
     random_weights(cell)
     first = torch.rand(3, D, requires_grad=True)
     wanted = [first, *cell.parameters()]
@@ -304,13 +303,6 @@ def test_the_first_weights_of_cells() -> None:
 def test_where_the_gates_lie() -> None:
     assert LSTM(F, D).rows("candidate") == slice(8, 12)
     assert GRU(F, D).rows("reset_gate") == slice(0, 4)
-
-
-@pytest.mark.parametrize(("name", "near"), [("lstn", "lstm"), ("elman-sigmod", "elman-sigmoid")])
-def test_no_such_cell(name: str, near: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_cell(name, F, D)
-    assert str(caught.value) == f"There is no cell '{name}'.\nDid you mean {near}?"
 
 
 @every_cell

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.parts.masks import EVERYTHING, Mask, padding
-from regard.parts.scores import FUNCTIONS, SCORES, Sigmoid, StateAttention, function_width, make_function, make_score
+from regard.parts.scores import FUNCTIONS, SCORES, Sigmoid, StateAttention, function_width, make_function
 from regard.parts.taps import listening, recording
 
 B, T, S, Q, K = 2, 3, 5, 4, 6
@@ -41,19 +41,19 @@ def assert_close(first: Tensor, second: Tensor) -> None:
 
 
 def test_dot() -> None:
-    score = make_score("dot", Q, Q)
+    score = SCORES["dot"](Q, Q)
     query, key = draw(B, T, Q), draw(B, S, Q)
     assert_close(score(query, score.prepare(key)), naive(lambda h, s: (h * s).sum(), query, key))
 
 
 def test_bilinear() -> None:
-    score = random_weights(make_score("bilinear", Q, K))
+    score = random_weights(SCORES["bilinear"](Q, K))
     query, key = draw(B, T, Q), draw(B, S, K)
     assert_close(score(query, score.prepare(key)), naive(lambda h, s: h @ score.key.weight @ s, query, key))
 
 
 def test_additive() -> None:
-    score = random_weights(make_score("additive", Q, K))
+    score = random_weights(SCORES["additive"](Q, K))
     query, key = draw(B, T, Q), draw(B, S, K)
     w1 = torch.cat([score.query.weight, score.key.weight], dim=1)
     w2 = score.output.weight[0]
@@ -63,20 +63,11 @@ def test_additive() -> None:
 
 def test_the_dot_product_needs_one_width() -> None:
     with pytest.raises(ConfigError) as caught:
-        make_score("dot", 4, 8)
+        SCORES["dot"](4, 8)
     assert str(caught.value) == (
         "model.attention = dot needs queries and keys of one width, not 4 and 8.\n"
         "Use model.key_function = linear or sigmoid, model.attention = bilinear or additive, or model.bidirectional = false."
     )
-
-
-def test_no_such_score_or_function() -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_score("bilinaer", 4, 4)
-    assert str(caught.value) == "There is no score 'bilinaer'.\nDid you mean bilinear?"
-    with pytest.raises(ConfigError) as caught:
-        make_function("linaer", 4, 4)
-    assert str(caught.value) == "There is no function 'linaer'.\nDid you mean linear?"
 
 
 # -- functions of states ------------------------------------------------------------------------------------------------

@@ -164,13 +164,13 @@ def test_a_vit_costs_what_its_formula_says() -> None:
 
 def test_a_captioner_reads_an_image_once_for_all_its_captions() -> None:
     config: Any = image_config("captioner-vit", image_size=32)
-    d, f, n_patches, length = config.d_model, config.d_ff, 16, 7
+    d, f, n_patches, length = config.decoder.d_model, config.decoder.d_ff, 16, 7
     t = 1 + n_patches
     first = n_patches * 3 * 8**2 * d
-    encoder = config.n_encoder_layers * (t * (4 * d * d + 2 * d * f) + 2 * t * t * d)
+    encoder = config.encoder.n_layers * (t * (4 * d * d + 2 * d * f) + 2 * t * t * d)
     cross = 2 * length * d * d + 2 * n_patches * d * d + 2 * length * n_patches * d
     layer = length * (4 * d * d + 2 * d * f) + 2 * length * length * d + cross
-    caption = config.n_decoder_layers * layer + length * d * 50
+    caption = config.decoder.n_layers * layer + length * d * 50
     batch = ImageBatchShape(n_images=2, size=32, n_captions=5, caption_length=length)
     assert training_flops(meta_model(config), batch) == 2 * 2 * (2 * first + 3 * (encoder + 5 * caption))
 

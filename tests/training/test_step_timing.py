@@ -82,7 +82,7 @@ def test_a_batch_is_cut_to_what_there_is_time_for(
 
 
 def of_images(preset: str, **options: Any) -> Plan:
-    fields = {"vit-tiny": {"n_layers": 1}, "captioner-vit": {"n_encoder_layers": 1, "n_decoder_layers": 1}}
+    fields = {"vit-tiny": {"n_layers": 1}, "captioner-vit": {"encoder": {"n_layers": 1}, "decoder": {"n_layers": 1}}}
     table = ModelTable(preset=preset, fields=fields.get(preset, {}))
     return plan(table, batch=BatchOptions(**{"images": 6, **options}), devices=DeviceOptions(name="P100"))
 

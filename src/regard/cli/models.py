@@ -41,10 +41,13 @@ def models(
 
 def sizes(fields: Mapping[str, Any]) -> list[str]:
     """Return a preset's layers, widths, heads and the most tokens it reads at once, empty where it has none."""
+    if "decoder" in fields:  # of a captioner
+        encoder, decoder = fields["encoder"], fields["decoder"]
+        n_layers = encoder.get("n_layers") or 2 * sum(encoder["n_blocks"]) + 1
+        return [f"{n_layers}+{decoder['n_layers']}", *sizes(decoder)[1:]]
     if "d_model" not in fields:
         return convolutions(fields)
-    encoder = 2 * sum(fields["n_blocks"]) + 1 if "n_blocks" in fields else fields.get("n_encoder_layers")
-    layers = f"{encoder}+{fields['n_decoder_layers']}" if encoder else ""
+    layers = f"{fields['n_encoder_layers']}+{fields['n_decoder_layers']}" if "n_encoder_layers" in fields else ""
     inner = fields.get("d_state", fields.get("d_ff", 4 * fields["d_model"]))  # a GPT's is four times its width
     context = fields.get("context", fields.get("max_positions", ""))
     others = (fields["d_model"], inner, fields.get("n_heads", ""), context)

@@ -4,8 +4,10 @@ One class a table of the file, one source for each default. Nothing here is eval
 """
 
 from regard.config.files import (
+    as_table,
     build,
     changed,
+    check_fields,
     check_range,
     default_config,
     from_tables,
@@ -16,6 +18,7 @@ from regard.config.files import (
     to_toml,
 )
 from regard.config.tables import (
+    REQUIRED,
     AugmentationConfig,
     CorruptionConfig,
     DataConfig,
@@ -29,6 +32,7 @@ from regard.config.tables import (
 )
 
 __all__ = [
+    "REQUIRED",
     "AugmentationConfig",
     "CorruptionConfig",
     "DataConfig",
@@ -38,8 +42,10 @@ __all__ = [
     "RuntimeConfig",
     "TokenizerConfig",
     "TrainingConfig",
+    "as_table",
     "build",
     "changed",
+    "check_fields",
     "check_range",
     "default_config",
     "from_tables",

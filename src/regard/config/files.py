@@ -71,7 +71,9 @@ def from_tables(tables: Mapping[str, Any], *, origin: str) -> RunConfig:
             tables[name] = {**defaults, **tables.get(name, {})}
     model = tables.pop("model", {})
     if not isinstance(model, Mapping):
-        raise ConfigError(f"{origin}: model is a table, not {model!r}.", 'Write: [model] and below it preset = "…"')
+        raise ConfigError(
+            f"{origin}: model must be a table, not {model!r}.", 'Write: [model] and below it preset = "…"'
+        )
     model_table = ModelTable(
         preset=str(model.get("preset", "")), fields={key: value for key, value in model.items() if key != "preset"}
     )
@@ -112,21 +114,59 @@ def refuse_unread(config: RunConfig) -> None:
 def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: str = "") -> Table:
     """Build the dataclass `table` from `values`, checking every key and type; `path` is the key's place, dotted."""
     hints = typing.get_type_hints(table)
-    ranges = {field.name: field.metadata for field in dataclasses.fields(typing.cast(Any, table))}
+    options = {field.name: field.metadata for field in dataclasses.fields(typing.cast(Any, table))}
     arguments: dict[str, Any] = {}
     for key, value in values.items():
         place = f"{path}.{key}" if path else key
-        if key not in ranges:
-            raise ConfigError(f"{origin}: there is no key {place}.", did_you_mean(key, ranges))
-        hint = hints[key]
-        if dataclasses.is_dataclass(hint):
+        if key not in options:
+            raise _unknown(key, getattr(table, "renamed", {}), options, origin=origin, path=path)
+        hint, kinds = hints[key], options[key].get("kinds")
+        if kinds:
+            arguments[key] = _build_kind(kinds, value, origin=origin, place=place)
+        elif dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
-                raise ConfigError(f"{origin}: {place} is a table, not {value!r}.", f"Write: [{place}]")
+                raise ConfigError(f"{origin}: {place} must be a table, not {value!r}.", f"Write: [{place}]")
             arguments[key] = build(typing.cast(type, hint), value, origin=origin, path=place)
         else:
             arguments[key] = _fit(value, hint, origin=origin, place=place)
-            check_range(arguments[key], ranges[key], f"{origin}: {place}")
+            check_range(arguments[key], options[key], f"{origin}: {place}")
     return table(**arguments)
+
+
+def _build_kind(kinds: Mapping[str, Any], value: Any, *, origin: str, place: str) -> Any:
+    """Build a table whose key `kind` says which of several it is; what it does not say is as that kind has it."""
+    first = next(iter(kinds))
+    if not isinstance(value, Mapping):
+        kind = value if value in kinds else first
+        raise ConfigError(
+            f"{origin}: {place} must be a table, not {value!r}.", f'Write: [{place}] and below it kind = "{kind}"'
+        )
+    kind = _fit(value.get("kind", first), str, origin=origin, place=f"{place}.kind")
+    check_range(kind, {"choices": list(kinds)}, f"{origin}: {place}.kind")
+    usual = {field.name: getattr(kinds[kind], field.name) for field in dataclasses.fields(kinds[kind])}
+    given = {key: one for key, one in value.items() if key != "kind"}
+    return build(type(kinds[kind]), {**usual, **given}, origin=origin, path=place)
+
+
+def _unknown(key: str, renamed: Mapping[str, str], known: Mapping[str, Any], *, origin: str, path: str) -> ConfigError:
+    """A key that there is not: what it is called now, or the near name."""
+    place = f"{path}.{key}" if path else key
+    if key in renamed:
+        new = " and ".join(f"{path}.{name}" for name in renamed[key].split(" and "))
+        return ConfigError(f"{origin}: {place} is now called {new}.", f"Write {new} instead.")
+    return ConfigError(f"{origin}: there is no key {place}.", did_you_mean(key, known))
+
+
+def as_table(config: Any) -> dict[str, Any]:
+    """Return a dataclass as the table that `build` makes it of; a field of several kinds says which it is."""
+    table = {}
+    for field in dataclasses.fields(config):
+        value, kinds = getattr(config, field.name), field.metadata.get("kinds")
+        if kinds:
+            kind = next(name for name, one in kinds.items() if type(one) is type(value))
+            value = {"kind": kind, **as_table(value)}
+        table[field.name] = list(value) if isinstance(value, tuple) else value  # as TOML has it
+    return table
 
 
 def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str = "--set") -> RunConfig:
@@ -135,8 +175,10 @@ def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str =
     for path, value in assignments.items():
         *rooms, key = path.split(".")
         table = tables
-        for room in rooms:
-            inner = table.setdefault(room, {}) if _fields(room) else table.get(room)
+        for depth, room in enumerate(rooms):
+            # Which tables a model has inside, its preset says.
+            may_lack = _fields(room) if depth == 0 else rooms[0] == "model"
+            inner = table.setdefault(room, {}) if may_lack else table.get(room)
             if not isinstance(inner, dict):
                 names = [name for name, value in table.items() if isinstance(value, dict)]
                 remedy = did_you_mean(room, names) if names else f"{room} is a key and holds no others."
@@ -154,7 +196,7 @@ def changed(table: Table, settings: Mapping[str, Any], *, origin: str) -> Table:
 def to_tables(config: RunConfig) -> dict[str, Any]:
     """Return the config as nested dictionaries, in the order of the file: what its task reads, and nothing else."""
     spec, tables = find_spec(config.task), dataclasses.asdict(config)
-    tables["model"] = {"preset": config.model.preset, **config.model.fields}
+    tables["model"] = {"preset": config.model.preset, **tables["model"]["fields"]}
     for name in [name for name, table in tables.items() if isinstance(table, dict) and name != "model"]:
         tables[name] = {key: value for key, value in tables[name].items() if spec.reads_setting(name, key)}
         if not tables[name]:
@@ -164,12 +206,17 @@ def to_tables(config: RunConfig) -> dict[str, Any]:
 
 def to_toml(config: RunConfig) -> str:
     """Write the config as TOML, every key with its resolved value."""
-    tables = to_tables(config)
-    lines = [f"{key} = {_toml(value)}" for key, value in tables.items() if not isinstance(value, dict)]
-    for name, table in tables.items():
-        if isinstance(table, dict):
-            lines += ["", f"[{name}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join(_toml_lines(to_tables(config))) + "\n"
+
+
+def _toml_lines(table: Mapping[str, Any], path: str = "") -> list[str]:
+    """The keys of a table, then the tables inside it, each under its dotted name."""
+    lines = [f"{key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    for name, inner in table.items():
+        if isinstance(inner, Mapping):
+            place = f"{path}.{name}" if path else name
+            lines += ["", f"[{place}]", *_toml_lines(inner, place)]
+    return lines
 
 
 def _parse_value(text: str, *, is_text: bool) -> Any:
@@ -196,22 +243,44 @@ def _fit(value: Any, hint: Any, *, origin: str, place: str) -> Any:
         return value
     kinds = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     raise ConfigError(
-        f"{origin}: {place} is {kinds.get(hint, hint)}, not {value!r}.", f"Correct {place} and run the command again."
+        f"{origin}: {place} must be {kinds.get(hint, hint)}, not {value!r}.",
+        f"Correct {place} and run the command again.",
     )
 
 
+def check_fields(table: Any, *, path: str) -> None:
+    """Hold every field of a dataclass to the range and the choices that it declares; `path` is its place, dotted."""
+    for field in dataclasses.fields(table):
+        check_range(getattr(table, field.name), field.metadata, f"{path}.{field.name}")
+
+
 def check_range(value: Any, metadata: Mapping[str, Any], place: str) -> None:
-    """Refuse a number that is none, or outside what its field declares."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return
-    least, below = metadata.get("least"), metadata.get("below")
-    remedy = f"Correct {place.rpartition(' ')[2]} and run the command again."
-    if not math.isfinite(value):
-        raise ConfigError(f"{place} is a finite number, not {value}.", remedy)
-    too_small, too_large = least is not None and value < least, below is not None and value >= below
-    if too_small or too_large:
-        wanted = f"is at least {least}, not" if below is None else f"lies from {least} to below {below}, not at"
-        raise ConfigError(f"{place} {wanted} {value}.", remedy)
+    """Refuse a number that is none or outside what its field declares, and a word that is not among its choices."""
+    if isinstance(value, tuple):
+        for one in value:
+            check_range(one, metadata, place)
+    elif isinstance(value, str):
+        choices = metadata.get("choices")
+        if choices and value not in choices:
+            *others, last = choices
+            known = f"{', '.join(others)} or {last}" if others else last
+            raise ConfigError(f"{place} must be {known}, not '{value}'.", did_you_mean(value, choices))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        _check_number(value, metadata, place)
+
+
+def _check_number(value: float, metadata: Mapping[str, Any], place: str) -> None:
+    least, above, below = (metadata.get(name) for name in ("least", "above", "below"))
+    limits = [
+        *([f"at least {least}"] if least is not None else []),
+        *([f"above {above}"] if above is not None else []),
+        *([f"below {below}"] if below is not None else []),
+    ]
+    fits = (least is None or value >= least) and (above is None or value > above) and (below is None or value < below)
+    if not (fits and math.isfinite(value)):
+        wanted = " and ".join(limits) if math.isfinite(value) else "a finite number"
+        remedy = f"Correct {place.rpartition(' ')[2]} and run the command again."
+        raise ConfigError(f"{place} must be {wanted}, not {value}.", remedy)
 
 
 def _toml(value: Any) -> str:

@@ -1,14 +1,31 @@
 """The tables of a run file, one class each, and one source for each default; a field's `help` is what the command shows."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+# In the place of a default: the field must be given.
+REQUIRED: Any = dataclasses.MISSING
 
-def option(default: Any, help: str, *, least: float | None = None, below: float | None = None) -> Any:
-    """Declare a field of a table: its default, the sentence that explains it, and the range of a number."""
-    return dataclasses.field(default=default, metadata={"help": help, "least": least, "below": below})
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: Sequence[str] | None = None,
+    kinds: Mapping[str, Any] | None = None,
+) -> Any:
+    """Declare a field of a table: its default, the sentence that explains it, the range of a number, the words allowed.
+
+    `check_fields` and whoever builds a table from a file hold values to it, those of a list one by one.
+    kinds: of a field that is a table itself, whose key `kind` names one of these dataclasses, each with its defaults
+    """
+    metadata = {"help": help, "least": least, "above": above, "below": below, "choices": choices, "kinds": kinds}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)

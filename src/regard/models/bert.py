@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.config import option
 from regard.errors import DataError
 from regard.models.encoder_only import EncoderConfig, EncoderOnly
 from regard.parts import masks
@@ -36,16 +37,12 @@ DEVIATION = 0.02
 class BertConfig(EncoderConfig):
     """The sizes of a BERT; the defaults are those of the paper's base model."""
 
-    n_layers: int = 12
-    n_heads: int = 12
-    d_model: int = 768
-    d_ff: int = 3072
-    max_positions: int = 512  # the longest sequence it reads
-    n_segments: int = 2  # how many texts a sequence may be made of
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_least("n_layers", "n_heads", "d_model", "d_ff", "max_positions", "n_segments")
+    n_layers: int = option(12, "number of layers", least=1)
+    n_heads: int = option(12, "attention heads per layer", least=1)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
+    d_ff: int = option(3072, "hidden width of the feed-forward network", least=1)
+    max_positions: int = option(512, "longest sequence, special tokens counted", least=1)
+    n_segments: int = option(2, "texts per sequence (segment embeddings)", least=1)
 
     @property
     def max_length(self) -> int:

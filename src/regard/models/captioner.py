@@ -1,7 +1,7 @@
 """Captioner: a backbone reads an image into a memory of its places, from which a decoder writes a text (Xu et al. 2015).
 
-    image ── ViT: a state a patch ─────────────────────┬── memory
-           or ResNet: a state a place ── linear, norm ─┘      │ keys, values
+    image ── ViT: a state per patch ───────────────────┬── memory
+           or ResNet: a state per place ── linear, norm ┘      │ keys, values
     target ids ── embedding ── the Transformer's decoder, or a recurrent one ── output ── logits
 
 What differs from translation: the source is an image, of which nothing is padded and so nothing masked. A recurrent
@@ -9,19 +9,20 @@ decoder begins with the mean of the memory, since no recurrent encoder has ended
 it sees of the image (Vinyals et al. 2015).
 """
 
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.config import REQUIRED, option
+from regard.errors import ConfigError
 from regard.models.encoder_decoder import TransformerDecoder
 from regard.models.model_config import ModelConfig
 from regard.models.recurrent import Bridge, RecurrentDecoder, RecurrentLayers
-from regard.models.resnet import CHOICES as RESNET_CHOICES
-from regard.models.resnet import ResNetTrunk, ResNetTrunkConfig, map_edge
-from regard.models.vit import ViTTrunk, ViTTrunkConfig
+from regard.models.resnet import ResNetBackbone, ResNetBackboneConfig, map_edge
+from regard.models.vit import ViTBackbone, ViTBackboneConfig
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.convolution import check_image_size, check_images
 from regard.parts.decoder_layer import DecoderLayer
@@ -31,6 +32,7 @@ from regard.parts.initialisation import initialise
 from regard.parts.linear import Linear
 from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.norms import LayerNorm
+from regard.parts.patches import check_patches
 from regard.parts.positions import Sinusoidal
 from regard.parts.recurrent import CELLS
 from regard.parts.recurrent_state import RecurrentState
@@ -38,78 +40,93 @@ from regard.parts.residual import PreNorm
 from regard.parts.scores import SCORES, StateAttention
 from regard.parts.taps import tap
 
-CHOICES = {
-    "encoder": ("vit", "resnet"),
-    "decoder": ("transformer", "recurrent"),
-    "stem": RESNET_CHOICES["stem"],
-    "cell": tuple(CELLS),
-    "attention": ("none", *SCORES),
-    "tied": ("target", "none"),
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerTextConfig(ModelConfig):
+    """The sizes of a Transformer that writes captions."""
+
+    n_layers: int = option(4, "number of layers", least=1)
+    d_model: int = option(128, "width of the residual stream (embedding size), and of the memory", least=1)
+    n_heads: int = option(4, "attention heads per layer", least=1)
+    d_ff: int = option(256, "hidden width of the feed-forward network", least=1)
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
+    tied: str = option("target", "weight tying: one matrix for target and output, or none", choices=("target", "none"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentTextConfig(ModelConfig):
+    """The sizes and choices of a recurrent decoder that writes captions."""
+
+    cell: str = option("gru", "recurrent cell; elman is a = tanh(W[a; x] + b)", choices=tuple(CELLS))
+    n_layers: int = option(2, "number of layers", least=1)
+    d_model: int = option(128, "embedding size, and width of the memory", least=1)
+    d_state: int = option(256, "width of a hidden state", least=1)
+    attention: str = option(
+        "bilinear",
+        "score of a query and a key; none for a decoder that sees the mean of the image alone",
+        choices=("none", *SCORES),
+    )
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
+    tied: str = option("target", "weight tying: one matrix for target and output, or none", choices=("target", "none"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.attention == "dot" and self.d_state != self.d_model:
+            raise ConfigError(
+                "model.decoder.attention = dot needs d_state and d_model of one width, not "
+                f"{self.d_state} and {self.d_model}.",
+                "Make them equal, or use model.decoder.attention = bilinear or additive.",
+            )
+
+
+# What a captioner may be made of, each kind with the sizes that it has where nothing is said.
+ENCODERS: dict[str, ViTBackboneConfig | ResNetBackboneConfig] = {
+    "vit": ViTBackboneConfig(patch_size=8, n_layers=4, n_heads=4, d_model=128, d_ff=256),
+    "resnet": ResNetBackboneConfig(n_blocks=(2, 2), width=64, stem="large"),
+}
+DECODERS: dict[str, TransformerTextConfig | RecurrentTextConfig] = {
+    "transformer": TransformerTextConfig(),
+    "recurrent": RecurrentTextConfig(),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionerConfig(ModelConfig):
-    """The sizes and choices of a captioner; what belongs to the encoder or decoder that is not chosen has no effect."""
+    """The two networks of a captioner, each with a config of its own, and what follows from the data."""
 
-    vocab: int
-    n_channels: int  # 1 of grey images, 3 of colour
-    image_size: int  # pixels of an edge
-    encoder: str = "vit"  # vit, resnet
-    decoder: str = "transformer"  # transformer, recurrent
-    d_model: int = 128  # the width of a token, of the memory, and of all that is a Transformer
-    n_heads: int = 4  # of the ViT, and of the Transformer's decoder
-    d_ff: int = 256  # the same
-    patch_size: int = 8  # of the ViT: pixels of an edge
-    n_encoder_layers: int = 4  # of the ViT
-    n_blocks: tuple[int, ...] = (2, 2)  # of the ResNet, in each stage
-    width: int = 64  # of the ResNet's first stage; each stage after it has twice as many
-    stem: str = "large"  # of the ResNet: large leaves a quarter of the image's edge, small all of it
-    n_decoder_layers: int = 4  # of either decoder
-    cell: str = "gru"  # of the recurrent decoder: elman (with tanh), elman-relu, elman-sigmoid, lstm, gru
-    d_state: int = 256  # of the recurrent decoder
-    attention: str = "bilinear"  # of the recurrent decoder: none, dot, bilinear, additive
-    dropout: float = 0.1
-    tied: str = "target"  # one matrix for target and output; none
+    vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
+    n_channels: int = option(REQUIRED, "colour channels: 1 or 3; follows from the data", least=1)
+    image_size: int = option(REQUIRED, "pixels of an image's edge; follows from the data", least=1)
+    encoder: ViTBackboneConfig | ResNetBackboneConfig = option(
+        ENCODERS["vit"], "backbone that reads the image", kinds=ENCODERS
+    )
+    decoder: TransformerTextConfig | RecurrentTextConfig = option(
+        DECODERS["transformer"], "network that writes the caption", kinds=DECODERS
+    )
+
+    renamed: ClassVar[Mapping[str, str]] = {
+        **{name: f"encoder.{name}" for name in ("patch_size", "n_blocks", "width", "stem")},
+        **{name: f"decoder.{name}" for name in ("cell", "d_state", "attention", "tied")},
+        **{name: f"encoder.{name} and decoder.{name}" for name in ("d_model", "n_heads", "d_ff", "dropout")},
+        "n_encoder_layers": "encoder.n_layers",
+        "n_decoder_layers": "decoder.n_layers",
+    }
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type is int and value < 1:
-                raise ConfigError(f"model.{field.name} is at least 1, not {value}.", f"Correct model.{field.name}.")
-        if self.decoder == "recurrent" and self.attention == "dot" and self.d_state != self.d_model:
-            raise ConfigError(
-                f"model.attention = dot needs model.d_state and model.d_model of one width, not {self.d_state} and "
-                f"{self.d_model}.",
-                "Make them equal, or use model.attention = bilinear or additive.",
-            )
-        _ = self.trunk  # it refuses what it cannot be built of
+        super().__post_init__()
+        if isinstance(self.encoder, ViTBackboneConfig):
+            check_patches(self.image_size, self.encoder.patch_size)
 
     @property
-    def trunk(self) -> ViTTrunkConfig | ResNetTrunkConfig:
-        """The config of the network that reads the image."""
-        if self.encoder == "resnet":
-            return ResNetTrunkConfig(
-                n_channels=self.n_channels, n_blocks=self.n_blocks, width=self.width, stem=self.stem
-            )
-        return ViTTrunkConfig(
-            n_channels=self.n_channels,
-            image_size=self.image_size,
-            patch_size=self.patch_size,
-            n_layers=self.n_encoder_layers,
-            n_heads=self.n_heads,
-            d_model=self.d_model,
-            d_ff=self.d_ff,
-            dropout=self.dropout,
-        )
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns of the places that the memory holds, row by row."""
+        size, encoder = self.image_size, self.encoder
+        edge = size // encoder.patch_size if isinstance(encoder, ViTBackboneConfig) else map_edge(encoder, size)
+        return edge, edge
 
 
 class Projection(nn.Module):
-    """From what a ResNet found at a place to the width of the memory, normalised as the states of a ViT are."""
+    """From what a backbone found at a place to the width of the memory, normalised as the states of a ViT are."""
 
     def __init__(self, d_features: int, d_model: int) -> None:
         super().__init__()
@@ -127,14 +144,14 @@ class TransformerText(TransformerDecoder):
 
     window = None
 
-    def __init__(self, config: CaptionerConfig) -> None:
+    def __init__(self, config: TransformerTextConfig, vocab: int) -> None:
         super().__init__()
-        tokens = TokenEmbedding(config.vocab, config.d_model)
+        tokens = TokenEmbedding(vocab, config.d_model)
         positions = Sinusoidal(config.d_model)
         self.target_embedding = InputEmbedding(tokens, positions, concatenate=False, dropout=config.dropout)
-        self.decoder = nn.ModuleList(_decoder_layer(config) for _ in range(config.n_decoder_layers))
+        self.decoder = nn.ModuleList(_decoder_layer(config) for _ in range(config.n_layers))
         self.decoder_norm = LayerNorm(config.d_model)
-        self.output = _output(config, tokens)
+        self.output = OutputLayer(vocab, config.d_model, tied_to=tokens if config.tied == "target" else None)
 
     def decode(self, memory: Tensor, target: Tensor) -> Tensor:
         """memory (B, P, D) and target ids (B, T) from the start token, to the last states (B, T, D)."""
@@ -148,20 +165,20 @@ class TransformerText(TransformerDecoder):
 class RecurrentText(RecurrentDecoder):
     """A recurrent decoder whose first states are projections of the memory's mean (Xu et al. 2015, 3.1.2)."""
 
-    def __init__(self, config: CaptionerConfig) -> None:
+    def __init__(self, config: RecurrentTextConfig, vocab: int) -> None:
         super().__init__()
-        tokens = TokenEmbedding(config.vocab, config.d_model)
+        tokens = TokenEmbedding(vocab, config.d_model)
         self.target_embedding = InputEmbedding(tokens, None, concatenate=False, dropout=config.dropout)
-        self.bridge = Bridge(config.cell, config.d_model, config.d_state, n_layers=config.n_decoder_layers)
+        self.bridge = Bridge(config.cell, config.d_model, config.d_state, n_layers=config.n_layers)
         self.decoder = RecurrentLayers(
             config.cell,
             config.d_model,
             config.d_state,
             attention=None if config.attention == "none" else _state_attention(config),
-            n_layers=config.n_decoder_layers,
+            n_layers=config.n_layers,
             dropout=config.dropout,
         )
-        self.output = _output(config, tokens)
+        self.output = OutputLayer(vocab, config.d_model, tied_to=tokens if config.tied == "target" else None)
 
     def decode(self, memory: Tensor, target: Tensor) -> Tensor:
         """memory (B, P, D) and target ids (B, T) from the start token, to what the output layer reads (B, T, D)."""
@@ -178,20 +195,25 @@ class RecurrentText(RecurrentDecoder):
 class Captioner(nn.Module):
     """Image and text; `forward` while training, `start` and `step` while decoding."""
 
-    image: ViTTrunk | ResNetTrunk
+    image: ViTBackbone | ResNetBackbone
     projection: nn.Module
     text: TransformerText | RecurrentText
 
     def __init__(self, config: CaptionerConfig, *, seed: int = 0) -> None:
         super().__init__()
         self.config = config
-        trunk = config.trunk
-        if isinstance(trunk, ViTTrunkConfig):
-            self.image, self.projection = ViTTrunk(trunk), nn.Identity()
+        encoder, decoder = config.encoder, config.decoder
+        if isinstance(encoder, ViTBackboneConfig):
+            self.image = ViTBackbone(encoder, n_channels=config.n_channels, image_size=config.image_size)
+            same = encoder.d_model == decoder.d_model
+            self.projection = nn.Identity() if same else Projection(encoder.d_model, decoder.d_model)
         else:
-            self.image = ResNetTrunk(trunk)
-            self.projection = Projection(self.image.d_features, config.d_model)
-        self.text = TransformerText(config) if config.decoder == "transformer" else RecurrentText(config)
+            self.image = ResNetBackbone(encoder, n_channels=config.n_channels)
+            self.projection = Projection(self.image.d_features, decoder.d_model)
+        if isinstance(decoder, TransformerTextConfig):
+            self.text = TransformerText(decoder, config.vocab)
+        else:
+            self.text = RecurrentText(decoder, config.vocab)
         self.image.draw_weights(seed)  # as where it names images
         initialise(self.projection, seed)
         initialise(self.text, seed)
@@ -215,9 +237,7 @@ class Captioner(nn.Module):
     @property
     def grid(self) -> tuple[int, int]:
         """The rows and columns of the places that the memory holds, row by row."""
-        trunk, size = self.config.trunk, self.config.image_size
-        edge = size // trunk.patch_size if isinstance(trunk, ViTTrunkConfig) else map_edge(trunk, size)
-        return edge, edge
+        return self.config.grid
 
     def forward(self, images: Tensor, target: Tensor, image_of: Tensor | None = None) -> Tensor:
         """images (B, C, H, W); target ids (B, T) from the start token, padded behind; to logits (B, T, V).
@@ -248,7 +268,7 @@ class Captioner(nn.Module):
         return tap(self, "logits", self.output(states)), after
 
 
-def _decoder_layer(config: CaptionerConfig) -> DecoderLayer:
+def _decoder_layer(config: TransformerTextConfig) -> DecoderLayer:
     return DecoderLayer(
         MultiHeadAttention(config.d_model, config.n_heads),
         MultiHeadAttention(config.d_model, config.n_heads),
@@ -257,10 +277,6 @@ def _decoder_layer(config: CaptionerConfig) -> DecoderLayer:
     )
 
 
-def _state_attention(config: CaptionerConfig) -> StateAttention:
+def _state_attention(config: RecurrentTextConfig) -> StateAttention:
     as_they_are = dict.fromkeys(("query", "key", "value"), "identity")
     return StateAttention(config.attention, **as_they_are, d_query=config.d_state, d_memory=config.d_model)
-
-
-def _output(config: CaptionerConfig, tokens: TokenEmbedding) -> OutputLayer:
-    return OutputLayer(config.vocab, config.d_model, tied_to=tokens if config.tied == "target" else None)

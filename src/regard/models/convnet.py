@@ -11,6 +11,7 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.config import REQUIRED, option
 from regard.errors import ConfigError
 from regard.models.model_config import ModelConfig
 from regard.parts.convolution import ImageConvolution, check_images
@@ -23,20 +24,14 @@ from regard.parts.taps import tap
 class ConvNetConfig(ModelConfig):
     """The sizes of a ConvNet; images may have any number of pixels."""
 
-    n_channels: int  # 1 of grey images, 3 of colour
-    n_outputs: int  # classes
-    widths: tuple[int, ...] = (32, 64, 128)  # how many features each layer looks for
+    n_channels: int = option(REQUIRED, "colour channels: 1 or 3; follows from the data", least=1)
+    n_outputs: int = option(REQUIRED, "number of classes; follows from the data", least=1)
+    widths: tuple[int, ...] = option((32, 64, 128), "output channels of each layer", least=1)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.widths:
             raise ConfigError("model.widths names no layer.", "Give the width of each layer: [32, 64, 128].")
-        for name, values in (
-            ("n_channels", [self.n_channels]),
-            ("n_outputs", [self.n_outputs]),
-            ("widths", self.widths),
-        ):
-            if min(values) < 1:
-                raise ConfigError(f"model.{name} is at least 1, not {min(values)}.", f"Correct model.{name}.")
 
 
 class ConvNet(nn.Module):

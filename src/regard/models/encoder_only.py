@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.config import REQUIRED, check_range, option
 from regard.models.model_config import ModelConfig
 from regard.parts.heads import HEADS, POOLINGS, Head, Pooling
 from regard.parts.taps import tap
@@ -19,28 +19,23 @@ from regard.parts.taps import tap
 class EncoderConfig(ModelConfig):
     """What every encoder is told: by the data, the task, and whoever chooses the model."""
 
-    vocab: int  # 0 where it reads vectors
-    head: str = "none"  # what the task asks for: none, words, sequence, tokens
-    n_outputs: int = 0  # of a sequence or a token: so many classes or tags, or one number
-    n_features: int = 0  # of each vector, where a sequence is made of vectors and not of tokens
-    pooling: str = "class"  # how a sequence becomes one state: class, mean, last
-    dropout: float = 0.1
+    vocab: int = option(REQUIRED, "vocabulary size, 0 for sequences of vectors; follows from the data", least=0)
+    head: str = option("none", "output head; follows from the task", choices=HEADS)
+    n_outputs: int = option(0, "classes or tags, 1 for a number; follows from the task", least=0)
+    n_features: int = option(0, "features per vector, 0 for text; follows from the data", least=0)
+    pooling: str = option(
+        "class",
+        "pooling of a sequence to one state: that of the class token, the mean, or the last",
+        choices=POOLINGS,
+    )
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
 
     def __post_init__(self) -> None:
-        for name, choices in (("head", HEADS), ("pooling", POOLINGS)):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
-        self.check_least("n_features", least=0)
-        self.check_least("vocab", least=0 if self.n_features else 1)
-        self.check_least("n_outputs", least=1 if self.head in ("sequence", "tokens") else 0)
-
-    def check_least(self, *names: str, least: int = 1) -> None:
-        """Refuse sizes that are smaller than that."""
-        for name in names:
-            value = getattr(self, name)
-            if value < least:
-                raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
+        super().__post_init__()
+        if not self.n_features:
+            check_range(self.vocab, {"least": 1}, "model.vocab")
+        if self.head in ("sequence", "tokens"):
+            check_range(self.n_outputs, {"least": 1}, "model.n_outputs")
 
 
 class EncoderOnly(nn.Module):

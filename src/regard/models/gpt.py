@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
+from regard.config import REQUIRED, option
 from regard.models.decoder_only import DecoderOnly
 from regard.models.gpt_step import QuickBlocks
 from regard.models.model_config import ModelConfig
@@ -32,19 +32,13 @@ from regard.parts.taps import tap
 class GPTConfig(ModelConfig):
     """The sizes of a GPT; the defaults are those of the smallest GPT-2."""
 
-    vocab: int
-    n_layers: int = 12
-    n_heads: int = 12
-    d_model: int = 768
-    context: int = 1024  # the most tokens it reads at once
-    dropout: float = 0.1
-    window: int = 0  # attention reaches this far back; 0 for everywhere
-
-    def __post_init__(self) -> None:
-        for name in ("vocab", "n_layers", "n_heads", "d_model", "context", "window"):
-            value, least = getattr(self, name), 0 if name == "window" else 1
-            if value < least:
-                raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
+    vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
+    n_layers: int = option(12, "number of layers", least=1)
+    n_heads: int = option(12, "attention heads per layer", least=1)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
+    context: int = option(1024, "context length in tokens", least=1)
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
+    window: int = option(0, "self-attention window: how far back a token attends; 0 for everywhere", least=0)
 
     @property
     def max_length(self) -> int:

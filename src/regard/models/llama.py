@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from regard.config import REQUIRED, option
 from regard.errors import ConfigError
 from regard.models.decoder_only import DecoderOnly
 from regard.models.model_config import ModelConfig
@@ -32,23 +33,21 @@ from regard.parts.taps import listened, tap
 class LlamaConfig(ModelConfig):
     """The sizes of a Llama; the defaults are as small as GPT-2's smallest."""
 
-    vocab: int
-    n_layers: int = 12
-    n_heads: int = 12
-    n_key_heads: int = 4  # so many keys and values; the queries of n_heads / n_key_heads share one
-    d_model: int = 768
-    d_ff: int = 2048
-    context: int = 1024  # tokens of a window while training; positions have no end
-    position_base: float = 10000.0
-    dropout: float = 0.0
-    window: int = 0  # attention reaches this far back; 0 for everywhere
+    vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
+    n_layers: int = option(12, "number of layers", least=1)
+    n_heads: int = option(12, "attention heads per layer", least=1)
+    n_key_heads: int = option(
+        4, "key-value heads (grouped-query attention): each is shared by n_heads / n_key_heads queries", least=1
+    )
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
+    d_ff: int = option(2048, "hidden width of the gated feed-forward network", least=1)
+    context: int = option(1024, "tokens per training window; positions have no end", least=1)
+    position_base: float = option(10000.0, "base of the rotary angles", above=0)
+    dropout: float = option(0.0, "dropout rate", least=0, below=1)
+    window: int = option(0, "self-attention window: how far back a token attends; 0 for everywhere", least=0)
 
     def __post_init__(self) -> None:
-        sizes = ("vocab", "n_layers", "n_heads", "n_key_heads", "d_model", "d_ff", "context", "window")
-        for name in sizes:
-            value, least = getattr(self, name), 0 if name == "window" else 1
-            if value < least:
-                raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
+        super().__post_init__()
         for whole, part in (("d_model", "n_heads"), ("n_heads", "n_key_heads")):
             if getattr(self, whole) % getattr(self, part):
                 raise ConfigError(

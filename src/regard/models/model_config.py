@@ -1,11 +1,19 @@
-"""What every model's config is: a frozen dataclass beside the model, saved with the weights and enough to rebuild it."""
+"""What every model's config is: a frozen dataclass beside the model, saved with the weights and enough to rebuild it.
+
+Each field declares its default, help text, range and choices with `option`; they are checked here, however it is built.
+"""
 
 from dataclasses import dataclass
+
+from regard.config import check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The base of all: what others ask of a model before it is built."""
+    """The base of all configs: what others ask of a model before it is built."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, path="model")
 
     @property
     def max_length(self) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.config import ModelTable, RunConfig, build
+from regard.config import ModelTable, RunConfig, as_table, build
 from regard.errors import RunError, UsageError, did_you_mean
 from regard.models.bert import Bert, BertConfig
 from regard.models.captioner import Captioner, CaptionerConfig
@@ -108,9 +108,8 @@ def _vit(
     return Preset(name, "vit", ViTConfig, {**sizes, **others}, about)
 
 
-def _captioner(name: str, about: str, **fields: Any) -> Preset:
-    sizes = {"n_decoder_layers": 4, "d_model": 128, "d_ff": 256, "n_heads": 4}
-    return Preset(name, "captioner", CaptionerConfig, {**sizes, **fields}, about)
+def _captioner(name: str, about: str, *, encoder: Mapping[str, Any], decoder: Mapping[str, Any]) -> Preset:
+    return Preset(name, "captioner", CaptionerConfig, {"encoder": encoder, "decoder": decoder}, about)
 
 
 PRESETS: dict[str, Preset] = {
@@ -161,25 +160,23 @@ PRESETS: dict[str, Preset] = {
             stem="large",
         ),
         # About as many parameters each, so that what differs is the architecture.
-        _captioner("captioner-vit", "patches, and a Transformer that writes", patch_size=8, n_encoder_layers=4),
+        _captioner(
+            "captioner-vit",
+            "patches, and a Transformer that writes",
+            encoder={"kind": "vit", "patch_size": 8, "n_layers": 4, "n_heads": 4, "d_model": 128, "d_ff": 256},
+            decoder={"kind": "transformer", "n_layers": 4, "n_heads": 4, "d_model": 128, "d_ff": 256},
+        ),
         _captioner(
             "captioner-resnet",
             "convolutions, and a Transformer that writes",
-            encoder="resnet",
-            n_blocks=(2, 2),
-            width=64,
-            stem="large",
+            encoder={"kind": "resnet", "n_blocks": (2, 2), "width": 64, "stem": "large"},
+            decoder={"kind": "transformer", "n_layers": 4, "n_heads": 4, "d_model": 128, "d_ff": 256},
         ),
         _captioner(
             "captioner-rnn",
             "convolutions, and a recurrent decoder that writes",
-            encoder="resnet",
-            decoder="recurrent",
-            n_blocks=(2, 2),
-            width=64,
-            stem="large",
-            n_decoder_layers=2,
-            d_state=216,
+            encoder={"kind": "resnet", "n_blocks": (2, 2), "width": 64, "stem": "large"},
+            decoder={"kind": "recurrent", "n_layers": 2, "d_model": 128, "d_state": 216},
         ),
     )
 }
@@ -208,7 +205,32 @@ def find_preset(name: str) -> Preset:
 def model_config(table: ModelTable, *, origin: str, **sizes: int | str) -> ModelConfig:
     """Build the config from the preset, the run file's fields and what `decided_by_data` names."""
     preset = find_preset(table.preset)
-    return build(preset.config, {**preset.fields, **table.fields, **sizes}, origin=origin, path="model")
+    return build(preset.config, {**chosen_fields(table), **sizes}, origin=origin, path="model")
+
+
+def chosen_fields(table: ModelTable) -> dict[str, Any]:
+    """Return the preset's fields with the run file's in their place."""
+    return merged_fields(find_preset(table.preset).fields, table.fields)
+
+
+def merged_fields(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with others in their place; of a table inside, only what is given, unless it is of another kind."""
+    fields = dict(usual)
+    for name, value in given.items():
+        before = fields.get(name)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            value = {**before, **value} if value.get("kind", before["kind"]) == before["kind"] else value
+        fields[name] = value
+    return fields
+
+
+def dotted_fields(table: ModelTable) -> dict[str, Any]:
+    """Return the fields of a table by their keys, those of a table inside as `encoder.n_layers`."""
+    dotted: dict[str, Any] = {}
+    for name, value in table.fields.items():
+        inner = value.items() if isinstance(value, Mapping) else None
+        dotted |= {name: value} if inner is None else {f"{name}.{key}": one for key, one in inner}
+    return dotted
 
 
 def check_model(table: ModelTable, *, task: str, origin: str) -> None:
@@ -242,9 +264,8 @@ def usual_image_size(table: ModelTable) -> int:
     """Return how many pixels to an edge suit a model over images; for a network of the caller's own as for large ones."""
     if not table.preset:
         return _LARGE_IMAGE
-    preset = find_preset(table.preset)
-    chosen = {**preset.fields, **table.fields}
-    if preset.config is CaptionerConfig:
+    chosen = chosen_fields(table)
+    if find_preset(table.preset).config is CaptionerConfig:
         return _CAPTIONED_IMAGE
     if "patch_size" in chosen:
         patch_size = chosen["patch_size"]
@@ -255,17 +276,17 @@ def usual_image_size(table: ModelTable) -> int:
 def _some_sizes(table: ModelTable, vocab_size: int) -> dict[str, int]:
     """The fields that have no default because the data decides them: of a vocabulary, and of images."""
     preset = find_preset(table.preset)
-    chosen = {**preset.fields, **table.fields}
     images = {**_IMAGES, "image_size": usual_image_size(table)}
-    if preset.config is CaptionerConfig and isinstance(chosen.get("patch_size"), int):
-        images["image_size"] = _PATCHES * max(1, chosen["patch_size"])  # that patches divide, whatever they are
+    encoder = chosen_fields(table).get("encoder")
+    if isinstance(encoder, Mapping) and isinstance(encoder.get("patch_size"), int):
+        images["image_size"] = _PATCHES * max(1, encoder["patch_size"])  # that patches divide, whatever they are
     undecided = (field.name for field in fields(preset.config) if field.default is MISSING)
     return {name: images.get(name, vocab_size) for name in undecided}
 
 
 def resolved(table: ModelTable, config: ModelConfig) -> ModelTable:
     """Return the table with every field written out, as the run folder keeps it."""
-    return ModelTable(preset=table.preset, fields={field.name: getattr(config, field.name) for field in fields(config)})
+    return ModelTable(preset=table.preset, fields=as_table(config))
 
 
 def build_model(config: ModelConfig, *, seed: int = 0) -> nn.Module:

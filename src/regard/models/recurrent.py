@@ -18,55 +18,54 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.config import REQUIRED, option
 from regard.models.model_config import ModelConfig
 from regard.parts import masks
 from regard.parts.dropout import Dropout
-from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, check_tying
+from regard.parts.embedding import TYINGS, InputEmbedding, OutputLayer, TokenEmbedding, check_tying
 from regard.parts.initialisation import initialise
 from regard.parts.masks import Mask
-from regard.parts.recurrent import CELLS, Cell, CellState, RecurrentEncoder, make_cell
+from regard.parts.recurrent import CELLS, Cell, CellState, RecurrentEncoder
 from regard.parts.recurrent_state import RecurrentState
 from regard.parts.scores import FUNCTIONS, SCORES, StateAttention, check_dot, function_width
 from regard.parts.taps import tap
-
-CHOICES = {
-    "cell": tuple(CELLS),
-    "attention": ("none", *SCORES),
-    "query_function": FUNCTIONS,
-    "key_function": FUNCTIONS,
-    "value_function": FUNCTIONS,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(ModelConfig):
     """The sizes and choices of a recurrent encoder and decoder; the defaults are small and classical."""
 
-    source_vocab: int
-    target_vocab: int
-    cell: str = "gru"  # elman (with tanh), elman-relu, elman-sigmoid, lstm, gru
-    n_layers: int = 1  # of the encoder and of the decoder
-    d_model: int = 256  # the width of the embedding
-    d_state: int = 256  # the width of a state, in each direction
-    bidirectional: bool = True  # the encoder; nobody can read a target that is not yet written from its end
-    attention: str = "bilinear"  # none, dot, bilinear, additive
-    query_function: str = "identity"  # what a query is of the decoder's state: identity, linear, sigmoid
-    key_function: str = "identity"  # what a key is of an encoder's state: the same three
-    value_function: str = "identity"  # what a value is of an encoder's state: the same three
-    dropout: float = 0.1
-    tied: str = "all"  # one matrix for source, target and output; target: for target and output; none
+    source_vocab: int = option(REQUIRED, "source vocabulary size; follows from the data", least=1)
+    target_vocab: int = option(REQUIRED, "target vocabulary size; follows from the data", least=1)
+    cell: str = option("gru", "recurrent cell; elman is a = tanh(W[a; x] + b)", choices=tuple(CELLS))
+    n_layers: int = option(1, "layers of the encoder and of the decoder", least=1)
+    d_model: int = option(256, "embedding size", least=1)
+    d_state: int = option(256, "width of a hidden state, per direction", least=1)
+    bidirectional: bool = option(True, "the encoder reads in both directions")
+    attention: str = option(
+        "bilinear",
+        "score of a query and a key; none for a decoder that sees the final state alone",
+        choices=("none", *SCORES),
+    )
+    query_function: str = option(
+        "identity", "what a query is of the decoder's state h: h, W h + b, or σ(W h + b)", choices=FUNCTIONS
+    )
+    key_function: str = option(
+        "identity",
+        "what a key is of an encoder's state, likewise; the last two are as wide as a query",
+        choices=FUNCTIONS,
+    )
+    value_function: str = option("identity", "what a value is of an encoder's state, likewise", choices=FUNCTIONS)
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
+    tied: str = option(
+        "all",
+        "weight tying: one matrix for source, target and output (all), for target and output (target), or none",
+        choices=TYINGS,
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_tying(self.tied, source_vocab=self.source_vocab, target_vocab=self.target_vocab)
-        for name in ("n_layers", "d_model", "d_state"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
         if self.attention == "dot":
             check_dot(self.d_state, function_width(self.key_function, self.d_memory, self.d_state))
 
@@ -103,7 +102,7 @@ class RecurrentLayers(nn.Module):
         self.attention = attention
         d_context = 0 if attention is None else attention.d_context
         self.layers = nn.ModuleList(
-            make_cell(cell, d_model if number == 0 else d_state + d_context, d_state) for number in range(n_layers)
+            CELLS[cell](d_model if number == 0 else d_state + d_context, d_state) for number in range(n_layers)
         )
         # The bottom input is [token; context]. Its matrix is kept in two, since the tokens are known all at once.
         n_rows = len(CELLS[cell].gates) * d_state

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.errors import ConfigError, did_you_mean
+from regard.config import option
+from regard.errors import ConfigError
 from regard.models.encoder_only import EncoderConfig, EncoderOnly
 from regard.parts.embedding import InputEmbedding, make_tokens
-from regard.parts.heads import find_pooling, make_head
+from regard.parts.heads import POOLINGS, find_pooling, make_head
 from regard.parts.initialisation import initialise
 from regard.parts.recurrent import CELLS, RecurrentEncoder
 
@@ -23,18 +24,17 @@ from regard.parts.recurrent import CELLS, RecurrentEncoder
 class RecurrentEncoderConfig(EncoderConfig):
     """The sizes and choices of a recurrent encoder; the defaults are small and classical."""
 
-    pooling: str = "last"  # the final state; or mean, class
-    cell: str = "gru"  # elman (with tanh), elman-relu, elman-sigmoid, lstm, gru
-    n_layers: int = 1
-    d_model: int = 256  # the width of the embedding
-    d_state: int = 256  # the width of a state, in each direction
-    bidirectional: bool = True
+    pooling: str = option(
+        "last", "pooling of a sequence to one state: the final one, the mean, or the first", choices=POOLINGS
+    )
+    cell: str = option("gru", "recurrent cell; elman is a = tanh(W[a; x] + b)", choices=tuple(CELLS))
+    n_layers: int = option(1, "number of layers", least=1)
+    d_model: int = option(256, "embedding size", least=1)
+    d_state: int = option(256, "width of a hidden state, per direction", least=1)
+    bidirectional: bool = option(True, "read in both directions")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_least("n_layers", "d_model", "d_state")
-        if self.cell not in CELLS:
-            raise ConfigError(f"model.cell cannot be '{self.cell}'.", did_you_mean(self.cell, CELLS))
         if self.pooling == "class" and not self.bidirectional:
             raise ConfigError(
                 "model.pooling = class takes the first state, and a network that reads forwards has seen nothing there.",

@@ -9,15 +9,17 @@ blocks make 6n + 2 layers; for large ones (section 4.1) four stages, of bottlene
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from regard.config import REQUIRED, option
 from regard.errors import ConfigError, UsageError, did_you_mean
 from regard.models.model_config import ModelConfig
 from regard.parts.convolution import (
+    IMAGE_NORMS,
     Concatenation,
     ImageConvolution,
     PlainBlock,
@@ -31,48 +33,45 @@ from regard.parts.taps import listening, tap
 
 # How much wider a block's output is than its 3 × 3 convolutions.
 EXPANSIONS = {"basic": 1, "bottleneck": 4}
-CHOICES = {
-    "block": tuple(EXPANSIONS),
-    "stem": ("small", "large"),
-    "skip": ("add", "concatenate", "none"),
-    "join": ("before", "after"),
-    "norm": ("batch", "none"),
-    "activation": ("relu", "tanh", "sigmoid"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetTrunkConfig(ModelConfig):
-    """The sizes of a ResNet without its head; the defaults are those of the paper's 20 layers for small images."""
+class ResNetBackboneConfig(ModelConfig):
+    """The sizes of a ResNet without its head, whatever the images; the defaults are the paper's 20 layers for small ones."""
 
-    n_channels: int  # 1 of grey images, 3 of colour
-    n_blocks: tuple[int, ...] = (3, 3, 3)  # of each stage
-    width: int = 16  # of the stem and the first stage's 3 × 3 convolutions; each stage after it has twice as many
-    block: str = "basic"  # two 3 × 3 convolutions; or bottleneck: 1 × 1, 3 × 3, and 1 × 1 to four times the width
-    stem: str = "small"  # one 3 × 3 convolution; or large: 7 × 7 and pooling, to a quarter of the image's edge
-    skip: str = "add"  # what a block does with what it read: add, concatenate, or none
-    join: str = "before"  # where the skip joins: before or after the block's last activation
-    norm: str = "batch"  # batch or none
-    activation: str = "relu"  # relu, tanh, sigmoid
+    n_blocks: tuple[int, ...] = option((3, 3, 3), "blocks per stage", least=1)
+    width: int = option(16, "channels of the first stage; each further stage has twice as many", least=1)
+    block: str = option(
+        "basic",
+        "two 3 × 3 convolutions (basic), or 1 × 1, 3 × 3 and 1 × 1 to four times the width (bottleneck)",
+        choices=tuple(EXPANSIONS),
+    )
+    stem: str = option(
+        "small",
+        "first layer: one 3 × 3 convolution (small), or 7 × 7 with pooling, to a quarter of the image's edge (large)",
+        choices=("small", "large"),
+    )
+    skip: str = option(
+        "add", "skip connection: what a block does with its input", choices=("add", "concatenate", "none")
+    )
+    join: str = option(
+        "before", "where the skip joins: before or after the block's last activation", choices=("before", "after")
+    )
+    norm: str = option("batch", "batch normalisation, or none", choices=tuple(IMAGE_NORMS))
+    activation: str = option("relu", "activation of the blocks", choices=("relu", "tanh", "sigmoid"))
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
+        super().__post_init__()
         if not self.n_blocks:
             raise ConfigError("model.n_blocks names no stage.", "Give the blocks of each stage: [3, 3, 3].")
-        sizes = {field.name: getattr(self, field.name) for field in fields(self) if field.type is int}
-        for name, value in {**sizes, "n_blocks": min(self.n_blocks)}.items():
-            if value < 1:
-                raise ConfigError(f"model.{name} is at least 1, not {value}.", f"Correct model.{name}.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetConfig(ResNetTrunkConfig):
-    """The sizes of a ResNet, whose images may be of any size."""
+class ResNetConfig(ResNetBackboneConfig):
+    """The sizes of a ResNet, and what follows from its images, which may be of any size."""
 
-    n_outputs: int  # classes
+    n_channels: int = option(REQUIRED, "colour channels: 1 or 3; follows from the data", least=1)
+    n_outputs: int = option(REQUIRED, "number of classes; follows from the data", least=1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class BlockShape:
         return self.n_inputs == self.n_outputs and self.stride == 1
 
 
-def block_shapes(config: ResNetTrunkConfig) -> list[list[BlockShape]]:
+def block_shapes(config: ResNetBackboneConfig) -> list[list[BlockShape]]:
     """Return the shapes of all blocks, by stage: the first block of each widens, and of each but the first halves."""
     stages: list[list[BlockShape]] = []
     n_inputs = config.width
@@ -104,7 +103,7 @@ def block_shapes(config: ResNetTrunkConfig) -> list[list[BlockShape]]:
     return stages
 
 
-def map_edge(config: ResNetTrunkConfig, image_size: int) -> int:
+def map_edge(config: ResNetBackboneConfig, image_size: int) -> int:
     """Return how many places an edge of the last map has, of an image with so many pixels to its edge."""
     stride = (4 if config.stem == "large" else 1) * math.prod(stage[0].stride for stage in block_shapes(config))
     return math.ceil(image_size / stride)
@@ -137,13 +136,14 @@ class Stage(nn.Module):
         return x
 
 
-class ResNetTrunk(nn.Module):
+class ResNetBackbone(nn.Module):
     """A convolutional network with skips, or without; `draw_weights` gives it its first ones."""
 
-    def __init__(self, config: ResNetTrunkConfig) -> None:
+    def __init__(self, config: ResNetBackboneConfig, *, n_channels: int) -> None:
         super().__init__()
         self.config = config
-        self.stem = make_stem(config)
+        self.n_channels = n_channels
+        self.stem = make_stem(config, n_channels)
         shapes = block_shapes(config)
         self.stage = nn.ModuleList(Stage(make_block(config, shape) for shape in stage) for stage in shapes)
         self.d_features = shapes[-1][-1].n_outputs
@@ -154,7 +154,7 @@ class ResNetTrunk(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to what was found at each place of the last map (B, H' · W', D), row by row."""
-        check_images(images, self.config.n_channels)
+        check_images(images, self.n_channels)
         x: Tensor = self.stem(images)
         for stage in self.stage:
             x = stage(x)
@@ -189,13 +189,13 @@ class ResNetTrunk(nn.Module):
             yield
 
 
-class ResNet(ResNetTrunk):
-    """A trunk with a head, which names what an image shows."""
+class ResNet(ResNetBackbone):
+    """A backbone with a classification head."""
 
     config: ResNetConfig
 
     def __init__(self, config: ResNetConfig, *, seed: int = 0) -> None:
-        super().__init__(config)
+        super().__init__(config, n_channels=config.n_channels)
         self.head = SequenceHead(self.d_features, config.n_outputs, dropout=0.0)
         self.draw_weights(seed)
 
@@ -216,15 +216,15 @@ def _check_left_out(names: set[str], known: dict[str, bool]) -> None:
             )
 
 
-def make_stem(config: ResNetTrunkConfig) -> Stem:
+def make_stem(config: ResNetBackboneConfig, n_channels: int) -> Stem:
     """Its first layer, of which the large one leaves a quarter of the image's edge."""
-    layer = partial(ImageConvolution, config.n_channels, config.width, norm=config.norm, activation=config.activation)
+    layer = partial(ImageConvolution, n_channels, config.width, norm=config.norm, activation=config.activation)
     if config.stem == "large":
         return Stem(layer(size=7, stride=2), nn.MaxPool2d(3, stride=2, padding=1))
     return Stem(layer(), nn.Identity())
 
 
-def make_block(config: ResNetTrunkConfig, shape: BlockShape) -> nn.Module:
+def make_block(config: ResNetBackboneConfig, shape: BlockShape) -> nn.Module:
     """One of its blocks."""
     layer = partial(ImageConvolution, norm=config.norm)
     inside = config.activation

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.config import REQUIRED, option
+from regard.errors import ConfigError
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.model_config import ModelConfig
 from regard.parts import masks
+from regard.parts.activations import ACTIVATIONS
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.decoder_layer import DecoderLayer
 from regard.parts.dropout import Dropout
@@ -38,36 +40,32 @@ from regard.parts.positions import RelativeBias
 from regard.parts.residual import PreNorm
 from regard.parts.taps import tap
 
-_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_head", "d_ff", "n_buckets", "max_distance")
-
 
 @dataclass(frozen=True, kw_only=True)
 class T5Config(ModelConfig):
     """The sizes and choices of a T5; the defaults are those of the small one."""
 
-    source_vocab: int
-    target_vocab: int  # the same: source and target share one vocabulary
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    d_model: int = 512
-    n_heads: int = 8
-    d_head: int = 64
-    d_ff: int = 2048
-    feed_forward: str = "plain"  # plain, gated
-    activation: str = "relu"  # relu, gelu, gelu-tanh, silu
-    n_buckets: int = 32  # of distances between tokens
-    max_distance: int = 128  # from here on, all distances are one
-    dropout: float = 0.1
-    tied: str = "all"  # one matrix for source, target and output; inputs: for source and target
+    source_vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
+    target_vocab: int = option(REQUIRED, "the same: source and target share one vocabulary", least=1)
+    n_encoder_layers: int = option(6, "encoder layers", least=1)
+    n_decoder_layers: int = option(6, "decoder layers", least=1)
+    d_model: int = option(512, "width of the residual stream (embedding size)", least=1)
+    n_heads: int = option(8, "attention heads per layer", least=1)
+    d_head: int = option(64, "width of a head", least=1)
+    d_ff: int = option(2048, "hidden width of the feed-forward network", least=1)
+    feed_forward: str = option("plain", "feed-forward network: two layers, or gated (GLU)", choices=("plain", "gated"))
+    activation: str = option("relu", "activation of the feed-forward network", choices=tuple(ACTIVATIONS))
+    n_buckets: int = option(32, "buckets of distances in the relative position bias", least=4)
+    max_distance: int = option(128, "distance from which on all fall into one bucket", least=1)
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
+    tied: str = option(
+        "all",
+        "weight tying: one matrix for source, target and output (all), or for source and target (inputs)",
+        choices=("all", "inputs"),
+    )
 
     def __post_init__(self) -> None:
-        for name in _SIZES:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} is at least 1, not {getattr(self, name)}.", f"Correct model.{name}.")
-        for name, choices in (("feed_forward", ("plain", "gated")), ("tied", ("all", "inputs"))):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
+        super().__post_init__()
         if self.source_vocab != self.target_vocab:
             raise ConfigError(
                 f"T5 has one matrix for source and target, which have {self.source_vocab} and {self.target_vocab} tokens.",

@@ -13,58 +13,60 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.config import REQUIRED, option
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.model_config import ModelConfig
 from regard.parts import masks
+from regard.parts.activations import ACTIVATIONS
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.decoder_layer import DecoderLayer
-from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding, check_tying
+from regard.parts.embedding import TYINGS, InputEmbedding, OutputLayer, TokenEmbedding, check_tying
 from regard.parts.encoder_layer import EncoderLayer
 from regard.parts.feedforward import FeedForward, GatedFeedForward
 from regard.parts.initialisation import initialise
 from regard.parts.masks import Mask
-from regard.parts.norms import make_norm
-from regard.parts.positions import Rotation, make_positions
-from regard.parts.residual import make_residual
+from regard.parts.norms import NORMS
+from regard.parts.positions import POSITIONS, Rotation, make_positions
+from regard.parts.residual import ORDERS, make_residual
 from regard.parts.taps import tap
-
-_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "max_positions", "window")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(ModelConfig):
     """The sizes and choices of a Transformer; the defaults are the paper's base model."""
 
-    source_vocab: int
-    target_vocab: int
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    d_model: int = 512
-    n_heads: int = 8
-    d_ff: int = 2048
-    dropout: float = 0.1
-    norm: str = "layer"  # layer, rms
-    norm_order: str = "post"  # post, pre, none
-    feed_forward: str = "plain"  # plain, gated
-    activation: str = "relu"  # relu, gelu, silu
-    positions: str = "sinusoidal"  # sinusoidal, learned, rotary, index, fraction, none
-    position_base: float = 10000.0
-    join_positions: str = "add"  # add, concatenate
-    max_positions: int = 1024  # the limit of learned positions
-    window: int = 0  # self-attention reaches this far; 0 for everywhere
-    tied: str = "all"  # one matrix for source, target and output; target: for target and output; none
+    source_vocab: int = option(REQUIRED, "source vocabulary size; follows from the data", least=1)
+    target_vocab: int = option(REQUIRED, "target vocabulary size; follows from the data", least=1)
+    n_encoder_layers: int = option(6, "encoder layers", least=1)
+    n_decoder_layers: int = option(6, "decoder layers", least=1)
+    d_model: int = option(512, "width of the residual stream (embedding size)", least=1)
+    n_heads: int = option(8, "attention heads per layer", least=1)
+    d_ff: int = option(2048, "hidden width of the feed-forward network", least=1)
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
+    norm: str = option("layer", "kind of norm: LayerNorm or RMSNorm", choices=tuple(NORMS))
+    norm_order: str = option(
+        "post",
+        "post-norm (norm after the sum), pre-norm (before each sublayer), or no residuals and norms",
+        choices=ORDERS,
+    )
+    feed_forward: str = option("plain", "feed-forward network: two layers, or gated (GLU)", choices=("plain", "gated"))
+    activation: str = option("relu", "activation of the feed-forward network", choices=tuple(ACTIVATIONS))
+    positions: str = option("sinusoidal", "positional encoding", choices=POSITIONS)
+    position_base: float = option(10000.0, "base of the sinusoids or rotary angles", above=0)
+    join_positions: str = option(
+        "add", "how positions join the embedding: added, or concatenated and projected", choices=("add", "concatenate")
+    )
+    max_positions: int = option(1024, "longest sequence with learned positions", least=1)
+    window: int = option(0, "self-attention window: how far a token attends; 0 for everywhere", least=0)
+    tied: str = option(
+        "all",
+        "weight tying: one matrix for source, target and output (all), for target and output (target), or none",
+        choices=TYINGS,
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_tying(self.tied, source_vocab=self.source_vocab, target_vocab=self.target_vocab)
-        for name in _SIZES:
-            value, least = getattr(self, name), 0 if name == "window" else 1
-            if value < least:
-                raise ConfigError(f"model.{name} is at least {least}, not {value}.", f"Correct model.{name}.")
-        for name, choices in (("feed_forward", ("plain", "gated")), ("join_positions", ("add", "concatenate"))):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"model.{name} cannot be '{value}'.", did_you_mean(value, choices))
 
     @property
     def max_length(self) -> int | None:
@@ -152,7 +154,7 @@ def _attention(config: TransformerConfig) -> MultiHeadAttention:
 
 
 def _residual(config: TransformerConfig) -> nn.Module:
-    norm = partial(make_norm, config.norm, config.d_model)
+    norm = partial(NORMS[config.norm], config.d_model)
     return make_residual(config.norm_order, norm, dropout=config.dropout)
 
 
@@ -163,7 +165,7 @@ def _feed_forward(config: TransformerConfig) -> nn.Module:
 
 def _final_norm(config: TransformerConfig) -> nn.Module:
     """With pre-norm the sum that leaves the last layer was never normalised."""
-    return make_norm(config.norm, config.d_model) if config.norm_order == "pre" else nn.Identity()
+    return NORMS[config.norm](config.d_model) if config.norm_order == "pre" else nn.Identity()
 
 
 def _input_embedding(config: TransformerConfig, tokens: TokenEmbedding, positions: str) -> InputEmbedding:

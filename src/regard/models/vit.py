@@ -7,12 +7,12 @@ and nothing masked.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
+from regard.config import REQUIRED, option
 from regard.models.model_config import ModelConfig
 from regard.parts import masks
 from regard.parts.attention import MultiHeadAttention
@@ -29,41 +29,38 @@ EPSILON = 1e-12  # what the norms of the published model add to the variance
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViTTrunkConfig(ModelConfig):
-    """The sizes of a ViT without its head; the defaults are those of the paper's base model."""
+class ViTBackboneConfig(ModelConfig):
+    """The sizes of a ViT without its head, whatever the images; the defaults are those of the paper's base model."""
 
-    n_channels: int  # 1 of grey images, 3 of colour
-    image_size: int  # pixels of an edge
-    patch_size: int = 16  # pixels of an edge
-    n_layers: int = 12
-    n_heads: int = 12
-    d_model: int = 768
-    d_ff: int = 3072
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type is int and value < 1:
-                raise ConfigError(f"model.{field.name} is at least 1, not {value}.", f"Correct model.{field.name}.")
-        check_patches(self.image_size, self.patch_size)
+    patch_size: int = option(16, "pixels of a patch's edge", least=1)
+    n_layers: int = option(12, "number of layers", least=1)
+    n_heads: int = option(12, "attention heads per layer", least=1)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
+    d_ff: int = option(3072, "hidden width of the feed-forward network", least=1)
+    dropout: float = option(0.1, "dropout rate", least=0, below=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViTConfig(ViTTrunkConfig):
-    """The sizes of a ViT."""
+class ViTConfig(ViTBackboneConfig):
+    """The sizes of a ViT, and what follows from its images."""
 
-    n_outputs: int  # classes
+    n_channels: int = option(REQUIRED, "colour channels: 1 or 3; follows from the data", least=1)
+    image_size: int = option(REQUIRED, "pixels of an image's edge; follows from the data", least=1)
+    n_outputs: int = option(REQUIRED, "number of classes; follows from the data", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_patches(self.image_size, self.patch_size)
 
 
-class ViTTrunk(nn.Module):
+class ViTBackbone(nn.Module):
     """A Transformer encoder over patches; `draw_weights` gives it its first ones."""
 
-    def __init__(self, config: ViTTrunkConfig) -> None:
+    def __init__(self, config: ViTBackboneConfig, *, n_channels: int, image_size: int) -> None:
         super().__init__()
         self.config = config
         self.embedding = PatchEmbedding(
-            config.n_channels, config.image_size, config.patch_size, config.d_model, dropout=config.dropout
+            n_channels, image_size, config.patch_size, config.d_model, dropout=config.dropout
         )
         self.encoder = nn.ModuleList(make_layer(config) for _ in range(config.n_layers))
         self.encoder_norm = LayerNorm(config.d_model, epsilon=EPSILON)
@@ -90,13 +87,13 @@ class ViTTrunk(nn.Module):
         return tap(self, "states", states)
 
 
-class ViT(ViTTrunk):
-    """A trunk with a head, which names what an image shows."""
+class ViT(ViTBackbone):
+    """A backbone with a classification head."""
 
     config: ViTConfig
 
     def __init__(self, config: ViTConfig, *, seed: int = 0) -> None:
-        super().__init__(config)
+        super().__init__(config, n_channels=config.n_channels, image_size=config.image_size)
         self.head = SequenceHead(config.d_model, config.n_outputs, dropout=0.0)
         self.draw_weights(seed)
 
@@ -107,7 +104,7 @@ class ViT(ViTTrunk):
         return tap(self, "logits", self.head(states[:, 0]))
 
 
-def make_layer(config: ViTTrunkConfig) -> EncoderLayer:
+def make_layer(config: ViTBackboneConfig) -> EncoderLayer:
     """One of its layers."""
     attention = MultiHeadAttention(config.d_model, config.n_heads)
     feed_forward = FeedForward(config.d_model, config.d_ff, activation="gelu", dropout=0.0)

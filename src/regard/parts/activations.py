@@ -14,8 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.errors import ConfigError, did_you_mean
-
 _LINEAR = 2 * math.sqrt(2 / math.pi)  # 2u = x (_LINEAR + _CUBIC x²)
 _CUBIC = _LINEAR * 0.044715
 # Below this many numbers one call of the library's own function is faster than several.
@@ -72,10 +70,3 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu-tanh": gelu_tanh,
     "silu": F.silu,
 }
-
-
-def find_activation(name: str) -> Callable[[Tensor], Tensor]:
-    """Return the activation a config names."""
-    if name not in ACTIVATIONS:
-        raise ConfigError(f"There is no activation '{name}'.", did_you_mean(name, ACTIVATIONS))
-    return ACTIVATIONS[name]

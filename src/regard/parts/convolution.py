@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, DataError, TrainingError, did_you_mean
+from regard.errors import ConfigError, DataError, TrainingError
 from regard.parts.taps import tap
 
 
@@ -112,12 +112,6 @@ IMAGE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _find_image_activation(name: str) -> Callable[[Tensor], Tensor]:
-    if name not in IMAGE_ACTIVATIONS:
-        raise ConfigError(f"There is no activation '{name}' of images.", did_you_mean(name, IMAGE_ACTIVATIONS))
-    return IMAGE_ACTIVATIONS[name]
-
-
 def by_pixel(x: Tensor) -> Tensor:
     """(B, C, H, W) to the same; on a CPU the channels of a pixel become neighbours in memory, where layers are faster."""
     if x.device.type != "cpu" or (x.stride(1) == 1 and x.is_contiguous(memory_format=torch.channels_last)):
@@ -149,13 +143,11 @@ class ImageConvolution(nn.Module):
         self, n_inputs: int, n_outputs: int, *, size: int = 3, stride: int = 1, norm: str, activation: str
     ) -> None:
         super().__init__()
-        if norm not in IMAGE_NORMS:
-            raise ConfigError(f"There is no norm '{norm}' of images.", did_you_mean(norm, IMAGE_NORMS))
         # A norm takes the mean away, and a bias with it.
         biased = norm == "none"
         self.convolution = nn.Conv2d(n_inputs, n_outputs, size, stride=stride, padding=size // 2, bias=biased)
         self.norm = IMAGE_NORMS[norm](n_outputs)
-        self.activation = _find_image_activation(activation)
+        self.activation = IMAGE_ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to (B, outputs, ⌈H / stride⌉, ⌈W / stride⌉), of an odd size."""
@@ -189,7 +181,7 @@ class PlainBlock(nn.Module):
     def __init__(self, layers: nn.Module, *, activation: str) -> None:
         super().__init__()
         self.layers = layers
-        self.activation = _find_image_activation(activation)
+        self.activation = IMAGE_ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to what the layers make of it."""
@@ -204,7 +196,7 @@ class ResidualBlock(nn.Module):
         self.layers = layers
         self.shortcut = shortcut
         self.join = join
-        self.activation = _find_image_activation(activation)
+        self.activation = IMAGE_ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to what the layers make of it."""

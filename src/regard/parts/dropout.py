@@ -34,7 +34,9 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         if not 0 <= rate < 1:
-            raise ConfigError(f"A dropout rate lies from 0 to below 1, not at {rate}.", "Correct the model's dropout.")
+            raise ConfigError(
+                f"A dropout rate must be at least 0 and below 1, not {rate}.", "Correct the model's dropout."
+            )
         self.rate = rate
         self.threshold = min(round(rate * 256), 255)  # at 256 nothing would be left to scale up
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.errors import ConfigError
 from regard.parts.dropout import Dropout
 from regard.parts.initialisation import draw_rows
 from regard.parts.linear import Linear, linear
@@ -20,9 +20,7 @@ TYINGS = ("all", "target", "none")
 
 
 def check_tying(tied: str, *, source_vocab: int, target_vocab: int) -> None:
-    """Refuse a way to share matrices that does not exist, or that two vocabularies do not allow."""
-    if tied not in TYINGS:
-        raise ConfigError(f"There is no tying '{tied}'.", did_you_mean(tied, TYINGS))
+    """Refuse a matrix for source and target (weight tying) where their vocabularies do not allow it."""
     if tied == "all" and source_vocab != target_vocab:
         raise ConfigError(
             f"Source and target have {source_vocab} and {target_vocab} tokens and cannot share a matrix.",

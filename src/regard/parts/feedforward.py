@@ -6,7 +6,7 @@ gated form (Shazeer 2020, "GLU Variants Improve Transformer").
 
 from torch import Tensor, nn
 
-from regard.parts.activations import find_activation
+from regard.parts.activations import ACTIVATIONS
 from regard.parts.dropout import Dropout
 from regard.parts.linear import Linear
 from regard.parts.taps import tap
@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.up = Linear(d_model, d_ff, bias=biases)
         self.down = Linear(d_ff, d_model, bias=biases, role="residual_output")
-        self.activation = find_activation(activation)
+        self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ class GatedFeedForward(nn.Module):
         self.gate = Linear(d_model, d_ff, bias=False)
         self.up = Linear(d_model, d_ff, bias=False)
         self.down = Linear(d_ff, d_model, bias=False, role="residual_output")
-        self.activation = find_activation(activation)
+        self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

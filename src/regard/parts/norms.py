@@ -7,8 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
-
 
 class LayerNorm(nn.Module):
     """(x - mean) / deviation over the last axis, times a scale (weight), plus a shift (bias)."""
@@ -42,10 +40,3 @@ class RMSNorm(nn.Module):
 
 
 NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
-
-
-def make_norm(name: str, d_model: int) -> nn.Module:
-    """Build the norm a config names."""
-    if name not in NORMS:
-        raise ConfigError(f"There is no norm '{name}'.", did_you_mean(name, NORMS))
-    return NORMS[name](d_model)

@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
 from regard.parts.taps import listened, tap
 
@@ -210,20 +209,13 @@ CELLS: dict[str, type[Cell]] = {
 }
 
 
-def make_cell(kind: str, d_input: int, d_state: int) -> Cell:
-    """Build a cell by its name."""
-    if kind not in CELLS:
-        raise ConfigError(f"There is no cell '{kind}'.", did_you_mean(kind, CELLS))
-    return CELLS[kind](d_input, d_state)
-
-
 class RecurrentLayer(nn.Module):
     """A cell that reads from the first vector to the last and, if asked for, another that reads from the last back."""
 
     def __init__(self, kind: str, d_input: int, d_state: int, *, bidirectional: bool) -> None:
         super().__init__()
-        self.forwards = make_cell(kind, d_input, d_state)
-        self.backwards = make_cell(kind, d_input, d_state) if bidirectional else None
+        self.forwards = CELLS[kind](d_input, d_state)
+        self.backwards = CELLS[kind](d_input, d_state) if bidirectional else None
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, CellState]:
         """(B, T, d_input), of (B,) lengths, to states (B, T, D·directions) and the final ones, (B, D·directions) each.

@@ -15,7 +15,6 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
 from regard.parts.dropout import Dropout
 from regard.parts.linear import Linear
 from regard.parts.taps import tap
@@ -71,9 +70,7 @@ def make_residual(order: str, make_norm: Callable[[], nn.Module], *, dropout: fl
         return PreNorm(make_norm(), dropout=dropout)
     if order == "post":
         return PostNorm(make_norm(), dropout=dropout)
-    if order == "none":
-        return Plain(dropout=dropout)
-    raise ConfigError(f"There is no norm order '{order}'.", did_you_mean(order, ORDERS))
+    return Plain(dropout=dropout)
 
 
 class DenseResidualBlock(nn.Module):

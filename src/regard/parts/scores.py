@@ -11,7 +11,7 @@ rest, for each query. Queries, keys and values are functions of the states: the 
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError, did_you_mean
+from regard.errors import ConfigError
 from regard.parts.masks import Mask, masked_softmax
 from regard.parts.taps import tap
 
@@ -101,13 +101,6 @@ SCORES: dict[str, type[DotScore | BilinearScore | AdditiveScore]] = {
 FUNCTIONS = ("identity", "linear", "sigmoid")
 
 
-def make_score(kind: str, d_query: int, d_key: int) -> DotScore | BilinearScore | AdditiveScore:
-    """Build a score by its name."""
-    if kind not in SCORES:
-        raise ConfigError(f"There is no score '{kind}'.", did_you_mean(kind, SCORES))
-    return SCORES[kind](d_query, d_key)
-
-
 def function_width(kind: str, d_input: int, d_output: int) -> int:
     """How wide a function makes states: the identity keeps their width, whatever is wanted."""
     return d_input if kind == "identity" else d_output
@@ -115,8 +108,6 @@ def function_width(kind: str, d_input: int, d_output: int) -> int:
 
 def make_function(kind: str, d_input: int, d_output: int) -> nn.Module:
     """Build a function of states by its name; `function_width` tells how wide it makes them."""
-    if kind not in FUNCTIONS:
-        raise ConfigError(f"There is no function '{kind}'.", did_you_mean(kind, FUNCTIONS))
     if kind == "identity":
         return nn.Identity()
     return nn.Linear(d_input, d_output) if kind == "linear" else Sigmoid(d_input, d_output)
@@ -135,7 +126,7 @@ class StateAttention(nn.Module):
         self.query = make_function(query, d_query, d_query)
         self.key = make_function(key, d_memory, d_query)
         self.value = make_function(value, d_memory, d_query)
-        self.score = make_score(score, d_query, function_width(key, d_memory, d_query))
+        self.score = SCORES[score](d_query, function_width(key, d_memory, d_query))
 
     def memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's states (B, S, D) to the keys' share of the scores (B, S, P) and the values (B, S, C)."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from regard.errors import CheckpointError, UsageError
-from regard.models.presets import decided_by_data, find_preset, presets_for
+from regard.models.presets import decided_by_data, find_preset, merged_fields, presets_for
 from regard.runs import selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
@@ -80,7 +80,7 @@ def with_model(config: RunConfig) -> RunConfig:
         )
     by_data = decided_by_data(find_preset(parent.preset))
     fields = {name: value for name, value in parent.config.model.fields.items() if name not in by_data}
-    model = ModelTable(preset=parent.preset, fields={**fields, **config.model.fields})
+    model = ModelTable(preset=parent.preset, fields=merged_fields(fields, config.model.fields))
     return dataclasses.replace(config, model=model)
 
 

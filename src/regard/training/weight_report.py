@@ -6,7 +6,7 @@ from itertools import groupby
 from torch import nn
 
 from regard.config import ModelTable
-from regard.models.presets import decided_by_data, find_preset
+from regard.models.presets import decided_by_data, dotted_fields, find_preset
 from regard.training.weight_match import Shape, WeightMatch
 
 SHOWN = 3  # weights of another shape that are named one by one
@@ -66,9 +66,9 @@ def differing_settings(theirs: ModelTable, own: ModelTable) -> Facts:
     """Settings in which the two models differ, which a shape need not show: the number of heads."""
     if not (theirs.preset and own.preset):
         return ()
-    names = [name for name in own.fields if name not in decided_by_data(find_preset(own.preset))]
-    pairs = {name: (theirs.fields.get(name), own.fields[name]) for name in names if name in theirs.fields}
-    differing = [f"{name} {there} there, {here} here" for name, (there, here) in pairs.items() if there != here]
+    there, here = dotted_fields(theirs), dotted_fields(own)
+    names = [name for name in here if name in there and name not in decided_by_data(find_preset(own.preset))]
+    differing = [f"{name} {there[name]} there, {here[name]} here" for name in names if there[name] != here[name]]
     return (("settings differ", "; ".join(differing)),) if differing else ()
 
 
