@@ -146,7 +146,6 @@ def field_table(config: Any) -> str:
     return "\n".join(rows)
 
 
-
 # Each generated block of a page stands between <!-- name --> and <!-- end of name -->.
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "tree": ("docs/ARCHITECTURE.md", lambda: "```\n" + "\n".join(tree()) + "\n```"),
