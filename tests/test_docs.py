@@ -1,5 +1,6 @@
 """The docs say what is: generated blocks are up to date, recipes parse, tensors are named and shaped as in docs/taps.md."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,11 +14,35 @@ from regard.config import DecodingConfig, from_tables
 from regard.parts.taps import listening
 
 ROOT = Path(__file__).parent.parent
+ARCHITECTURE = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
 def test_generated_parts_are_up_to_date() -> None:
     ended = subprocess.run([sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def walked(page: str) -> list[tuple[str, str]]:
+    """The stations of a page's walks: a file, and the function in it."""
+    return re.findall(r"([\w/]+\.py) (\w+)\(\)", page)
+
+
+@pytest.mark.parametrize(("file", "function"), walked(ARCHITECTURE), ids=lambda part: part)
+def test_a_station_of_the_walks_exists(file: str, function: str) -> None:
+    source = (ROOT / "src" / "regard" / file).read_text(encoding="utf-8")
+    assert re.search(rf"^ *def {function}\(", source, flags=re.MULTILINE)
+
+
+def test_there_are_four_walks() -> None:
+    walks = ARCHITECTURE.split("## Four walks")[1].split("\n## ")[0].split("\n### ")[1:]
+    assert [len(walked(walk)) >= 9 for walk in walks] == [True] * 4
+
+
+def test_files_of_the_architecture_exist() -> None:
+    prose = ARCHITECTURE.split("## The tree")[0]
+    files = [file for file in re.findall(r"`([\w/]+/\w+\.py)`", prose) if not file.startswith("tests/")]
+    assert files
+    assert not [file for file in files if not (ROOT / "src" / "regard" / file.removeprefix("regard/")).exists()]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.toml")), ids=lambda path: path.stem)
