@@ -40,7 +40,7 @@ def table(path: Path, rows: Sequence[tuple[str, ...]], *, header: str = "label\t
 
 def prepare(
     *train: str,
-    kind: str = "classify",
+    kind: str = "class",
     labels: tuple[str, ...] | None = None,
     given: Tokenizer | None = None,
     tokenizer: str = "characters",
@@ -200,7 +200,7 @@ def test_a_column_tells_the_parts_apart(tmp_path: Path, examples: list[tuple[str
         [file],
         DataConfig(split_column="set"),
         data.tokenizer,
-        kind="classify",
+        kind="class",
         labels=data.labels,
         split="train",
         progress=quiet,
@@ -288,7 +288,7 @@ def test_values_and_their_spread(tmp_path: Path) -> None:
     file = table(
         tmp_path / "a.tsv", [(str(v), t) for v, t in zip(values, texts(60), strict=True)], header="score\ttext"
     )
-    data = prepare(file, kind="regress")
+    data = prepare(file, kind="number")
     train, valid = (corpus.numbers["value"].view(np.float64) for corpus in (data.train, data.valid))
     assert sorted([*train, *valid]) == values
     assert data.mean == pytest.approx(train.mean())
@@ -300,24 +300,24 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
     wrong = [("nan", "a"), ("much", "b"), ("inf", "c"), ("", "d")]
     good = [(str(number), text) for number, text in enumerate(texts(60))]
     file = table(tmp_path / "a.tsv", [*good, *wrong], header="score\ttext")
-    error = fault(file, kind="regress")
+    error = fault(file, kind="number")
     assert error.problem.startswith(
         "4 of 64 rows are bad (at most 1% may be): 1 NaN, 1 not a number, 1 infinite, 1 empty"
     )
     assert f"First: {file}:62 'nan'; {file}:63 'much'; {file}:64 'inf'" in error.problem
-    data = prepare(file, kind="regress", on_bad="keep-going")
+    data = prepare(file, kind="number", on_bad="keep-going")
     assert np.isfinite(data.train.numbers["value"].view(np.float64)).all()
 
 
 def test_equal_values_are_an_error(tmp_path: Path) -> None:
     file = table(tmp_path / "a.tsv", [("0.10", text) for text in texts(30)], header="score\ttext")
-    error = fault(file, kind="regress")
+    error = fault(file, kind="number")
     assert error.problem == f"{file}: all examples have the value 0.1."
     assert error.remedy == "Say which column is the number with --label."
     huge = table(
         tmp_path / "b.tsv", [(f"{n}e307", text) for n, text in enumerate(texts(30), start=-15)], header="score\ttext"
     )
-    assert "the values are too large" in fault(huge, kind="regress").problem
+    assert "the values are too large" in fault(huge, kind="number").problem
 
 
 # Tags.
@@ -332,7 +332,7 @@ def tagged(path: Path, count: int, *, seed: int = 5) -> str:
 
 
 def test_each_word_has_its_tag_at_its_first_piece(tmp_path: Path) -> None:
-    data = prepare(tagged(tmp_path / "a.tsv", 80), kind="tag", tokenizer="bpe")
+    data = prepare(tagged(tmp_path / "a.tsv", 80), kind="tags", tokenizer="bpe")
     assert data.tokenizer is not None
     assert data.labels == ("LONG", "SHORT")
     assert len(data.train) + len(data.valid) == 80
@@ -349,7 +349,7 @@ def test_each_word_has_its_tag_at_its_first_piece(tmp_path: Path) -> None:
 
 def test_words_beyond_the_cut_are_told(tmp_path: Path) -> None:
     valid = write(tmp_path / "valid.tsv", "a\tSHORT\nhouse\tLONG\nunder\tLONG\n\nthe\tSHORT\n")
-    data = prepare(tagged(tmp_path / "a.tsv", 30), kind="tag", valid=(valid,), max_length=8)
+    data = prepare(tagged(tmp_path / "a.tsv", 30), kind="tags", valid=(valid,), max_length=8)
     assert [row.tolist() for row in data.valid.ragged["tags"].take([0, 1])] == [[1, 0], [1]]
     assert data.told[-1] == (
         "cut",
@@ -361,13 +361,13 @@ def test_words_beyond_the_cut_are_told(tmp_path: Path) -> None:
 def test_bad_sentences_and_unknown_tags(tmp_path: Path) -> None:
     train = tagged(tmp_path / "a.tsv", 30)
     ragged = write(tmp_path / "b.tsv", "a\tSHORT\nhouse\n\nthe\tSHORT\n")
-    error = fault(train, kind="tag", valid=(ragged,))
+    error = fault(train, kind="tags", valid=(ragged,))
     assert error.problem.startswith("1 of 2 sentences are bad (at most 1% may be): 1 (2 columns expected, 1 found).")
     unknown = write(tmp_path / "c.tsv", "a\tSHORT\nhouse\tHUGE\n")
-    error = fault(train, kind="tag", valid=(unknown,))
+    error = fault(train, kind="tags", valid=(unknown,))
     assert error.problem == f"{unknown}:1: the tag 'HUGE' does not occur in training."
     alike = write(tmp_path / "d.tsv", "a\tO\n\nb\tO\n\nc\tO\n")
-    assert fault(alike, kind="tag").problem == f"{alike}: all words have the tag 'O'."
+    assert fault(alike, kind="tags").problem == f"{alike}: all words have the tag 'O'."
 
 
 # Vectors.
@@ -396,7 +396,7 @@ def test_vectors(tmp_path: Path) -> None:
 def test_vectors_of_a_csv(tmp_path: Path) -> None:
     lines = [f"s{number},{number},{step},{number / 4}" for number in range(20) for step in range(3)]
     file = write(tmp_path / "a.csv", "name,x,y,level\n" + "\n".join(lines) + "\n")
-    data = prepare(file, kind="regress", tokenizer="vectors", text="name", label="level")
+    data = prepare(file, kind="number", tokenizer="vectors", text="name", label="level")
     assert data.n_features == 2
     assert data.train.ragged["vectors"].lengths.tolist() == [6] * len(data.train)
 
@@ -410,7 +410,7 @@ def test_examples_to_be_scored(tmp_path: Path) -> None:
 
     def encoded(labels: tuple[str, ...], **settings: Any) -> Corpus:
         data = DataConfig(max_length=3, **settings)
-        return encode_labelled([file], data, tokenizer, kind="classify", labels=labels, progress=quiet)
+        return encode_labelled([file], data, tokenizer, kind="class", labels=labels, progress=quiet)
 
     with pytest.raises(DataError, match="1 of 3 rows are bad"):
         encoded(("x", "y"))
@@ -428,15 +428,15 @@ def test_examples_to_be_scored(tmp_path: Path) -> None:
 def test_what_does_not_go_together(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     file = table(tmp_path / "a.tsv", examples)
     with pytest.raises(ConfigError) as caught:
-        prepare(file, kind="tag", split_column="set")
+        prepare(file, kind="tags", split_column="set")
     assert str(caught.value) == (
         "data.split_column names a column of a table, and tagged words come in files of their own.\n"
         "Leave --split-column out, and give validation files with --valid."
     )
     with pytest.raises(ConfigError, match=r"^Words are tagged, and these files hold vectors\."):
-        prepare("a.npz", kind="tag")
-    with pytest.raises(UsageError, match=r"'clasify' is no kind of labelled data\.\nDid you mean classify"):
-        prepare(file, kind="clasify")
+        prepare("a.npz", kind="tags")
+    with pytest.raises(UsageError, match=r"There are no labelled data of the kind 'clas'\.\nDid you mean class"):
+        prepare(file, kind="clas")
     with pytest.raises(DataError, match="There is nothing to train on"):
         prepare()
     with pytest.raises(UsageError, match="'halt' is no policy for bad lines"):

@@ -1,6 +1,6 @@
 """Labelled examples, from files to two encoded corpora: screened, held out, tokenised, stored once.
 
-For the tasks that say something of a text (classify, regress) or of its words (tag), and for vectors instead of text.
+Labels are of three kinds: a class or a number for each text (or sequence of vectors), or a tag for each of its words.
 Every pass streams: what grows with the corpus lies on the disk. Which columns a corpus has stands in `label_writing.py`.
 """
 
@@ -25,7 +25,7 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.vocabulary import given_tokenizer, tokenizer_for
 from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 
-KINDS = ("classify", "regress", "tag")
+KINDS = ("class", "number", "tags")  # of labels: one of several, a number, a tag for each word
 N_NAMED = 5  # labels that a told decision lists
 _VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
 
@@ -39,9 +39,9 @@ class LabelledData:
     valid: Corpus
     train_files: tuple[str, ...]  # to which the numbers in the column `file` of each corpus point
     valid_files: tuple[str, ...]
-    labels: tuple[str, ...]  # classes or tags; none for regress
+    labels: tuple[str, ...]  # classes or tags; none for numbers
     counts: Mapping[str, int]  # of each label in training
-    mean: float  # of the training values of regress; else 0
+    mean: float  # of the training numbers; else 0
     deviation: float  # likewise; else 1
     n_features: int  # of vectors; 0 for text
     n_held_out: int  # 0 where there was validation data
@@ -60,7 +60,8 @@ def prepare_labelled(
 ) -> LabelledData:
     """Read, screen, hold out, learn the vocabulary (unless one is given), encode or find the encoded corpora.
 
-    labels: those that are known already, as from another run; None takes them from the training files
+    kind:    of labels, one of KINDS
+    labels:  those that are known already, as from another run; None takes them from the training files
     """
     if not data.train:
         raise DataError("There is nothing to train on.", "Give the training files with --train.")
@@ -75,7 +76,7 @@ def prepare_labelled(
     if given is None and not vectors:
         progress("learning the vocabulary", 0)
         given = tokenizer_for(tokenizer_config, training.texts)
-    known = labels if labels is not None and kind != "regress" else sorted_labels(facts.labels)
+    known = labels if labels is not None and kind != "number" else sorted_labels(facts.labels)
     encoding = Encoding(
         kind=kind,
         vectors=vectors,
@@ -93,7 +94,7 @@ def prepare_labelled(
                 f"No example is left for {name}.", "Give more examples, or give validation files with --valid."
             )
     _refuse_other_width(train, valid, valid_files)
-    mean, deviation = _spread(train, data) if kind == "regress" else (0.0, 1.0)
+    mean, deviation = _spread(train, data) if kind == "number" else (0.0, 1.0)
     counts = label_counts(train, known)
     return LabelledData(
         tokenizer=encoding.tokenizer,
@@ -161,10 +162,10 @@ def label_counts(corpus: Corpus, labels: Sequence[str]) -> dict[str, int]:
 
 def _check(kind: str, data: DataConfig, vectors: bool) -> None:
     if kind not in KINDS:
-        raise UsageError(f"'{kind}' is no kind of labelled data.", did_you_mean(kind, KINDS))
-    if kind == "tag" and vectors:
+        raise UsageError(f"There are no labelled data of the kind '{kind}'.", did_you_mean(kind, KINDS))
+    if kind == "tags" and vectors:
         raise ConfigError("Words are tagged, and these files hold vectors.", "Give files of words and tags in columns.")
-    if kind == "tag" and data.split_column:
+    if kind == "tags" and data.split_column:
         raise ConfigError(
             "data.split_column names a column of a table, and tagged words come in files of their own.",
             "Leave --split-column out, and give validation files with --valid.",
@@ -255,7 +256,7 @@ def _told(
     """What the report before the first step says of decisions that were taken."""
     data = source.data
     told: list[tuple[str, str]] = []
-    if source.kind != "tag" and not source.vectors:
+    if source.kind != "tags" and not source.vectors:
         columns = find_columns(data.train[0], data)
         told.append(("columns", columns.sentence()))
         if columns.idle_split:

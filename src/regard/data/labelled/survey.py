@@ -45,7 +45,7 @@ class Example(Protocol):
 class Source:
     """Files of labelled examples, and how they are read; their good examples can be iterated as often as needed.
 
-    kind:     classify, regress or tag
+    kind:     of labels: class, number or tags
     vectors:  whether the examples are vectors, not texts
     split:    which rows are meant, where a column says it: train, valid or test; "" for all
     n_beside: good examples elsewhere in the same files, which count where the share of bad ones is judged
@@ -62,7 +62,7 @@ class Source:
         """Yield the good examples; DataError at the end if too large a share is bad. `faults` takes note of these."""
         share = allowed_share(self.data.on_bad)
         faults = faults or Faults()
-        faults.noun = "sentences" if self.kind == "tag" else "rows"
+        faults.noun = "sentences" if self.kind == "tags" else "rows"
         faults.n_good = self.n_beside
         for row in self._rows():
             if isinstance(row, Bad):
@@ -84,13 +84,13 @@ class Source:
 
     def _rows(self) -> Iterator[Example | Bad]:
         rows: Iterator[Example | Bad]
-        if self.kind == "tag":
+        if self.kind == "tags":
             rows = read_tagged(self.files, self.data)
         elif self.vectors:
             rows = read_labelled_vectors(self.files, self.data, split=self.split)
         else:
             rows = read_labelled(self.files, self.data, split=self.split)
-        return map(_measured, rows) if self.kind == "regress" else rows
+        return map(_measured, rows) if self.kind == "number" else rows
 
 
 def _measured(row: Example | Bad) -> Example | Bad:
@@ -108,7 +108,7 @@ class LabelFacts:
     """What the training files hold, and what of it is held out for validation."""
 
     n_examples: int
-    labels: Mapping[str, int]  # how often each occurs; none for regress
+    labels: Mapping[str, int]  # how often each occurs; none for numbers
     left_out: LeftOut
     limit: int  # the largest hash of an example that is held out; -1 for none
     kept: frozenset[str]  # labels whose examples would all be held out: they stay in training
@@ -145,7 +145,7 @@ def _look_through(source: Source, progress: Progress) -> dict[str, object]:
     n_examples = 0
     for example in source.examples(faults):
         n_examples += 1
-        own = set() if source.kind == "regress" else set(example.labels)
+        own = set() if source.kind == "number" else set(example.labels)
         if own:
             labels.update(example.labels)
         if not source.data.valid:
@@ -175,7 +175,7 @@ def _has_valid(source: Source) -> bool:
 
 def _refuse_useless(source: Source, labels: Mapping[str, int], n_examples: int) -> None:
     """Refuse labels from which nothing can be learned."""
-    what = {"classify": ("examples", "label"), "tag": ("words", "tag")}.get(source.kind)
+    what = {"class": ("examples", "label"), "tags": ("words", "tag")}.get(source.kind)
     if what is None:
         return
     if len(labels) == 1:

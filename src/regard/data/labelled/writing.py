@@ -1,6 +1,6 @@
 """Labelled examples as the rows of an encoded corpus.
 
-    texts     ragged ids, second; numbers file, line, cut, and label (classify) or value (regress: the bits of a float64)
+    texts     ragged ids, second; numbers file, line, cut, and label (of classes) or value (the bits of a float64)
     tagged    ragged ids, firsts (where in ids each word begins), tags; numbers file, line, cut
     vectors   ragged vectors (the bits of float32, row by row); numbers file, line, cut, and label or value
 
@@ -67,15 +67,15 @@ class LabelWriter:
             assert encoding.tokenizer is not None
             vocab_size = encoding.tokenizer.vocab_size
             writer.add_ids("ids", vocab_size=vocab_size)
-            if encoding.kind == "tag":
+            if encoding.kind == "tags":
                 writer.add_ids("firsts", vocab_size=encoding.max_length)
                 writer.add_ids("tags", vocab_size=len(encoding.labels))
             else:
                 writer.add_ids("ids_b", vocab_size=vocab_size)
             if self.keep_texts:
-                for name in ("text",) if encoding.kind == "tag" else ("text", "text_b"):
+                for name in ("text",) if encoding.kind == "tags" else ("text", "text_b"):
                     writer.add_text(name)
-        names = {"classify": ("label",), "regress": ("value",), "tag": ()}[encoding.kind]
+        names = {"class": ("label",), "number": ("value",), "tags": ()}[encoding.kind]
         for name in ("file", "line", "cut", *names):
             writer.add_numbers(name)
 
@@ -84,7 +84,7 @@ class LabelWriter:
         waiting = iter(examples)
         done = 0
         while chunk := list(islice(waiting, CHUNK)):
-            if self.encoding.kind == "tag":
+            if self.encoding.kind == "tags":
                 self._write_tagged([one for one in chunk if isinstance(one, Tagged)])
             elif self.encoding.vectors:
                 self._write_vectors([one for one in chunk if isinstance(one, LabelledVectors)])
@@ -142,7 +142,7 @@ class LabelWriter:
         """The place of an example and what is to be said of it."""
         [label] = example.labels
         place = self._place(example, cut=cut)
-        if self.encoding.kind == "regress":
+        if self.encoding.kind == "number":
             return {**place, "value": int(np.float64(number_of(label)).view(np.int64))}
         return {**place, "label": self._number(example, label)}
 
@@ -154,7 +154,7 @@ class LabelWriter:
 
 
 def _unknown_label(example: Example, label: str, encoding: Encoding) -> DataError:
-    what = "tag" if encoding.kind == "tag" else "label"
+    what = "tag" if encoding.kind == "tags" else "label"
     place = f"{example.file}:{example.line}"
     if encoding.trained:
         return DataError(

@@ -68,7 +68,7 @@ class ClassificationTask(LabellingTask):
     """The task of classification."""
 
     spec: ClassVar = TASKS["classify"]
-    label: ClassVar = "classify"
+    label: ClassVar = "class"
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))

@@ -50,7 +50,7 @@ class RegressionTask(LabellingTask):
     """The task of regression."""
 
     spec: ClassVar = TASKS["regress"]
-    label: ClassVar = "regress"
+    label: ClassVar = "number"
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         """The scaled numbers (B,)."""

@@ -59,7 +59,7 @@ class TaggingTask(LabellingTask):
     """The task of tagging."""
 
     spec: ClassVar = TASKS["tag"]
-    label: ClassVar = "tag"
+    label: ClassVar = "tags"
     n_specials: ClassVar = 2
     cuts: ClassVar = False
 
