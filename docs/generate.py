@@ -158,8 +158,10 @@ BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
 def with_block(page: str, name: str, content: str) -> str:
     """Return the page with the content of one block replaced."""
     begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-    before, _, rest = page.partition(begin)
-    after = rest.partition(end)[2]
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        sys.exit(f"There is no block {begin.strip()} … {end.strip()} in its page.")
     return f"{before}{begin}{content}{end}{after}"
 
 
