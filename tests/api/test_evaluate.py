@@ -1,4 +1,4 @@
-"""Scores of every task but translation, from Python. Those of translation are in test_api.py."""
+"""Scores of every task but translation, from Python. Those of translation are in test_run.py."""
 
 import dataclasses
 from pathlib import Path
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import regard
-from regard.api import Evaluation
-from regard.errors import ConfigError, DataError, UsageError
+from regard.errors import DataError, UsageError
+from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.classification import Classified
 
 ROWS = [("a good dog", "pos"), ("a dull song", "neg"), ("a poor film", "neg"), ("a great day", "neg")]
@@ -33,11 +33,14 @@ def table(tmp_path: Path) -> Path:
 
 def test_classes(classify_run: Path, table: Path) -> None:
     found = evaluate(classify_run, table)
-    assert (found.count, found.unit, found.labels) == (4, "texts", ("neg", "pos"))
+    assert (found.count, found.unit) == (4, "texts")
     assert list(values(found)) == ["loss", "accuracy", "macro_f1"]
     assert values(found)["accuracy"] == 75
-    assert found.confusion == ((2, 1), (0, 1))
-    assert found.gold == ("pos", "neg", "neg", "neg")
+    assert found.confusion is not None
+    assert found.confusion.labels == ("neg", "pos")
+    assert found.confusion.counts == ((2, 1), (0, 1))
+    assert found.to_json()["confusion"] == ((2, 1), (0, 1))
+    assert found.expected == ("pos", "neg", "neg", "neg")
     assert [one.label for one in found.predictions] == ["pos", "neg", "neg", "pos"]
     [predicted] = regard.load(classify_run, threads=1).predict(["a great day"])
     assert predicted.probability == pytest.approx(found.predictions[3].probability)
@@ -79,9 +82,10 @@ def test_a_run_that_learnt_from_a_part_is_scored_on_the_test_part(classify_run: 
     file = tmp_path / "all.csv"
     file.write_text("text,label,part\na good dog,pos,train\na dull song,neg,test\n")
     run = regard.load(classify_run, threads=1)
-    run.config = dataclasses.replace(run.config, data=dataclasses.replace(run.config.data, split_column="part"))
-    assert run.evaluate([str(file)]).gold == ("neg",)
-    assert run.evaluate([str(file)], split="train").gold == ("pos",)
+    data = dataclasses.replace(run.config.data, split_column="part")
+    run.task.config = dataclasses.replace(run.config, data=data)
+    assert run.evaluate([str(file)]).expected == ("neg",)
+    assert run.evaluate([str(file)], split="train").expected == ("pos",)
     assert run.evaluate([str(file)], split="all").count == 2
 
 
@@ -93,11 +97,11 @@ def test_tags(tag_run: Path, tmp_path: Path) -> None:
     assert list(values(found)) == ["loss", "accuracy", "entity_f1", "entity_precision", "entity_recall"]
     assert values(found)["accuracy"] == pytest.approx(100 * 5 / 6)
     assert values(found)["entity_f1"] == pytest.approx(100 * 4 / 5)
-    assert found.gold == (("B-PER", "I-PER", "O", "B-LOC"), ("O", "O"))
+    assert found.expected == (("B-PER", "I-PER", "O", "B-LOC"), ("O", "O"))
     assert found.predictions[0].words == ("Anna", "Smith", "visits", "Oslo")
     assert found.predictions[1].tags == ("B-PER", "O")
-    assert found.confusion == ()
-    with pytest.raises(ConfigError):
+    assert found.confusion is None
+    with pytest.raises(UsageError, match="'split_column' does not apply to tag runs"):
         evaluate(tag_run, file, split_column="part")
 
 
@@ -115,9 +119,9 @@ def test_numbers(regress_run: Path, tmp_path: Path) -> None:
     assert list(values(found)) == ["loss", "spearman", "r_squared", "mae"]
     assert values(found)["spearman"] == pytest.approx(1)
     assert values(found)["mae"] < 0.7
-    assert found.gold == (4.0, 0.0, 3.0, 1.0)
+    assert found.expected == (4.0, 0.0, 3.0, 1.0)
     assert values(found)["mae"] == pytest.approx(
-        np.mean([abs(one.value - gold) for one, gold in zip(found.predictions, found.gold, strict=True)])
+        np.mean([abs(one.value - gold) for one, gold in zip(found.predictions, found.expected, strict=True)])
     )
 
 
@@ -127,7 +131,7 @@ def test_hidden_words(mask_run: Path, denoise_run: Path, tmp_path: Path) -> None
     found = evaluate(mask_run, file)
     assert (found.count, found.unit) == (36, "tokens")
     assert list(values(found)) == ["loss", "perplexity", "masked_accuracy"]
-    assert found.predictions == found.gold == ()
+    assert (found.predictions, found.expected) == ([], ())
     assert list(values(evaluate(denoise_run, file))) == ["loss", "perplexity"]
 
 

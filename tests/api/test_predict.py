@@ -1,5 +1,6 @@
 """What a run says of texts, from Python: each task its own kind of answer."""
 
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -59,9 +60,9 @@ def test_sequences_of_vectors_are_classified(vectors_run: Path) -> None:
 
 
 def test_progress_is_told(classify_run: Path) -> None:
-    done: list[int] = []
-    load(classify_run).predict(TEXTS, progress=done.append)
-    assert done[-1] == 3
+    done: list[tuple[str, int]] = []
+    load(classify_run).predict(TEXTS, progress=lambda what, n: done.append((what, n)))
+    assert done[-1] == ("reading", 3)
 
 
 def test_a_second_text_is_for_who_reads_it(classify_run: Path, pairs_run: Path, tag_run: Path) -> None:
@@ -74,24 +75,33 @@ def test_a_second_text_is_for_who_reads_it(classify_run: Path, pairs_run: Path, 
     assert load(pairs_run).predict([]) == []
     with pytest.raises(UsageError) as caught:
         load(tag_run).predict(["Anna"], texts_b=["Ben"])
-    assert caught.value.problem == (
-        f"A second text is for runs of the tasks classify and regress, and {tag_run} is one of tag."
-    )
-    assert caught.value.remedy == "Leave it out."
+    assert caught.value.problem == "A sentence whose words are tagged has no second text."
 
 
-def test_one_text_is_no_list_of_texts(classify_run: Path) -> None:
-    for call in (load(classify_run).predict, load(classify_run).embed):
-        with pytest.raises(UsageError) as caught:
-            call("a good dog")
-        assert caught.value.problem == "A list of texts, or of files, was expected, and one came."
-        assert caught.value.remedy == "Write it in brackets: [text]."
+@pytest.mark.parametrize(
+    "name", ["classify_run", "tag_run", "regress_run", "mask_run", "denoise_run", "trained", "pairs_run", "image_run"]
+)
+def test_nothing_raises_when_a_run_is_looked_at(name: str, request: pytest.FixtureRequest) -> None:
+    run = load(request.getfixturevalue(name))
+    assert inspect.getmembers(run)
+    assert all(hasattr(run, member) for member in dir(run))
+    assert not hasattr(run, "nonsense")
+    assert type(run).__name__ in repr(run)
+    assert run._repr_html_().startswith("<table>")
+
+
+def test_one_text_gives_one_result(classify_run: Path, tag_run: Path, mask_run: Path) -> None:
+    run = load(classify_run)
+    assert run.predict("a good dog") == run.predict(["a good dog"])[0]
+    assert run.embed("a good dog").vector.tolist() == run.embed(["a good dog"])[0].vector.tolist()
+    assert load(tag_run).predict("Anna visits Oslo").words == ("Anna", "visits", "Oslo")
+    assert load(mask_run).predict("the [MASK] is good").source == "the [MASK] is good"
+    assert run.predict(["a good dog"]).records()[0]["prediction"] == "pos"
 
 
 def test_a_run_of_another_kind_names_its_command(trained: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        load(trained).predict(["a dog"])
-    assert caught.value.problem == f"{trained} was trained for the task 'translate': it has nothing to predict."
+        regard.Classifier.load(trained)
     assert caught.value.remedy == f"Use it with: regard translate {trained}"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import regard
-from regard.api import Evaluation
 from regard.config import DecodingConfig
+from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.classification import Classified
 
 HERE = Path(__file__).parent
@@ -67,7 +67,7 @@ def resumed(run: Path, *, steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_a_translator_translates(copy: Copy) -> None:
     run = load(copy("translator"))
-    found = [one.candidates[0] for one in run.translate(["the cat runs", "a tree sees the red dog"], align=True)]
+    found = [one.outputs[0] for one in run.translate(["the cat runs", "a tree sees the red dog"], align=True)]
     assert [one.text for one in found] == ["läuft Katze", "Hund rot der sieht Baum ein"]
     assert [one.score for one in found] == close([-0.005197147528330485, -0.2154942580631801])
     links = [[(link.source, link.target) for link in one.alignment] for one in found]
@@ -82,7 +82,7 @@ def test_a_translator_searches_and_draws_as_it_is_told(copy: Copy) -> None:
         "Hund der sieht Katze": -0.4006806373596191,
         "Hund der Hund Katze der": -0.5584042072296143,
     }
-    assert {one.text: one.score for one in found.candidates} == close(expected)
+    assert {one.text: one.score for one in found.outputs} == close(expected)
     drawing = DecodingConfig(sample=True, temperature=2.0, top_k=8)
     drawn = run.translate(["cat sees the dog", "a tree sees"], decoding=drawing, seed=3)
     assert [one.text for one in drawn] == ["ein der Hund Katze", "tree Baum sieht"]
@@ -108,7 +108,7 @@ def test_a_language_model_generates(copy: Copy) -> None:
     run = load(copy("language-model"))
     [greedy] = run.generate(["the dog"], decoding=DecodingConfig(beam=1, max_length=24))
     assert greedy.text == " reee ree runs thog ree "
-    assert greedy.continuations[0].log_probs[:4] == close(
+    assert greedy.outputs[0].log_probs[:4] == close(
         (-0.15727399289608002, -1.650418758392334, -0.43746742606163025, -0.7403629422187805)
     )
     [searched] = run.generate(["the dog"], decoding=DecodingConfig(beam=3, max_length=24))
@@ -152,8 +152,9 @@ def test_a_classifier_is_scored(copy: Copy) -> None:
     found = evaluated(copy("classifier"), ["classes.csv"])
     expected = {"loss": 0.5190138753255208, "accuracy": 80.66666666666667, "macro_f1": 57.13991769547325}
     assert scores(found) == close(expected)
-    assert found.labels == ("dog", "long", "other")
-    assert found.confusion == ((0, 7, 11), (0, 51, 5), (0, 6, 70))
+    assert found.confusion is not None
+    assert found.confusion.labels == ("dog", "long", "other")
+    assert found.confusion.counts == ((0, 7, 11), (0, 51, 5), (0, 6, 70))
 
 
 def test_a_classifier_goes_on(copy: Copy) -> None:

@@ -22,7 +22,9 @@ from regard.tasks.denoising.masked_lm import MaskedLMTask
 from regard.tasks.denoising.span_corruption import DenoisingTask
 from regard.tasks.embedding import Embedder, Embedding
 from regard.tasks.evaluation import Evaluation
+from regard.tasks.images.caption_generation import Caption
 from regard.tasks.images.captioning import CaptioningTask
+from regard.tasks.images.classified_image import ClassifiedImage
 from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.labelling.classification import ClassificationTask, Classified
 from regard.tasks.labelling.regression import Measured, RegressionTask
@@ -30,7 +32,7 @@ from regard.tasks.labelling.tagging import TaggedText, TaggingTask
 from regard.tasks.language_model.continuation import Continuation
 from regard.tasks.language_model.task import LanguageModelTask
 from regard.tasks.options import GenerationOptions, Progress
-from regard.tasks.results import Result, Results
+from regard.tasks.results import Results
 from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation
 
@@ -303,12 +305,16 @@ class ImageClassifier(Run[ImageClassificationTask]):
     """A run of the task image."""
 
     @overload
-    def predict(self, images: Image, **settings: Unpack[ImageSettings]) -> Result: ...
+    def predict(self, images: Image, **settings: Unpack[ImageSettings]) -> ClassifiedImage: ...
     @overload
-    def predict(self, images: Images, **settings: Unpack[ImageSettings]) -> Results[Result]: ...
-    def predict(self, images: Image | Images, **settings: Unpack[ImageSettings]) -> Result | Results[Result]:
+    def predict(self, images: Images, **settings: Unpack[ImageSettings]) -> Results[ClassifiedImage]: ...
+    def predict(
+        self, images: Image | Images, **settings: Unpack[ImageSettings]
+    ) -> ClassifiedImage | Results[ClassifiedImage]:
         """The class of each image: a file, or an array of bytes (H, W) or (H, W, C)."""
-        found: Result | Results[Result] = self._predict(images, settings, is_one=_is_one_image(images))
+        found: ClassifiedImage | Results[ClassifiedImage] = self._predict(
+            images, settings, is_one=_is_one_image(images)
+        )
         return found
 
     def evaluate(self, files: Files, **settings: Unpack[ImageSettings]) -> Evaluation:
@@ -320,12 +326,12 @@ class Captioner(Run[CaptioningTask]):
     """A run of the task caption."""
 
     @overload
-    def predict(self, images: Image, **settings: Unpack[CaptionSettings]) -> Result: ...
+    def predict(self, images: Image, **settings: Unpack[CaptionSettings]) -> Caption: ...
     @overload
-    def predict(self, images: Images, **settings: Unpack[CaptionSettings]) -> Results[Result]: ...
-    def predict(self, images: Image | Images, **settings: Unpack[CaptionSettings]) -> Result | Results[Result]:
+    def predict(self, images: Images, **settings: Unpack[CaptionSettings]) -> Results[Caption]: ...
+    def predict(self, images: Image | Images, **settings: Unpack[CaptionSettings]) -> Caption | Results[Caption]:
         """A caption for each image: a file, or an array of bytes (H, W) or (H, W, C)."""
-        found: Result | Results[Result] = self._predict(images, settings, is_one=_is_one_image(images))
+        found: Caption | Results[Caption] = self._predict(images, settings, is_one=_is_one_image(images))
         return found
 
     def evaluate(self, files: Files, **settings: Unpack[CaptionSettings]) -> Evaluation:

@@ -35,14 +35,12 @@ class Run(Generic[TaskType]):
     def __init__(
         self,
         reference: Reference,
-        config: RunConfig,
         task: TaskType,
         model: nn.Module,
         checkpoint: Checkpoint,
         notes: Sequence[str] = (),
     ) -> None:
         self.reference = reference
-        self.config = config
         self.task = task
         self.model = model
         self.checkpoint = checkpoint
@@ -59,6 +57,11 @@ class Run(Generic[TaskType]):
                 f"Use it with: regard {loaded.spec.verb} {run}",
             )
         return loaded
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        return self.task.config
 
     @property
     def spec(self) -> TaskSpec:
@@ -123,7 +126,7 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
         model.load_state_dict(checkpoints.load_weights(checkpoint, which="ema"), strict=False)
     task = find_task(config.task).load(config, folder.vocabulary)
     kind: type[Run[Any]] = getattr(kinds, task.spec.run)
-    return kind(reference, config, task, model.to(machine.device).eval(), checkpoint, notes)
+    return kind(reference, task, model.to(machine.device).eval(), checkpoint, notes)
 
 
 def file_names(files: Files) -> list[str]:

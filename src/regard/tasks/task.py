@@ -72,6 +72,7 @@ class Task(Protocol):
     """One job, as training sees it."""
 
     spec: ClassVar[TaskSpec]
+    config: RunConfig
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
