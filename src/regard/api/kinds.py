@@ -7,6 +7,7 @@ One input gives one result, a list gives a list of results.
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -40,7 +41,7 @@ Told = Callable[[int], None] | None  # who is told how many are done
 Texts = list[str] | tuple[str, ...]
 Vectors = npt.NDArray[np.floating]
 Image = str | os.PathLike[str] | npt.NDArray[Any]
-Images = list[Image] | tuple[Image, ...] | list[str]
+Images = list[str] | list[Path] | list[npt.NDArray[Any]] | tuple[Image, ...]  # lists are invariant
 
 
 class UseSettings(DataSettings, total=False):
