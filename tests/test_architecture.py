@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "inspection": GROUND | {"tasks", "models", "decoding", "parts", "evaluation"},
     "training": GROUND | {"tasks", "data", "evaluation", "runs", "models", "parts", "inspection.trace"},
     "exchange": GROUND | {"models", "parts", "data.text", "runs"},
-    "api": GROUND | {"tasks", "training", "evaluation", "inspection", "exchange", "runs", "models", "data.formats"},
+    "api": GROUND | {"tasks", "training", "evaluation", "inspection", "exchange", "runs", "models", "data.pairs.rows"},
     "web": GROUND | {"api", "inspection", "decoding"},
     "__init__": {"api", "errors"},
     "__main__": {"cli"},

@@ -10,7 +10,7 @@ import numpy as np
 
 from regard.api.predict import Prediction
 from regard.config import DataConfig, DecodingConfig
-from regard.data.formats import Pair, read_pairs
+from regard.data.pairs.rows import Pair, read_pairs
 from regard.errors import DataError
 from regard.evaluation.generated_text import score_translations
 from regard.evaluation.lengths import LengthBucket, scores_by_length

@@ -288,7 +288,7 @@ def test_what_is_left_out_of_a_scored_text_is_told(
     data = configuration.override(task.config, {"data.on_bad": "keep-going"}).data
     text = task.read([str(file)], data, progress=lambda what, done: None)
     assert len(text) == 1
-    assert task.notes(text) == (f"Left out: 1 bad line, no text: {file}:2 ''.",)
+    assert task.notes(text) == (f"Left out: 1 bad line, no text: {file}:2.",)
 
 
 # Guesses
@@ -370,9 +370,7 @@ def test_empty_files_and_texts_without_words(tmp_path: Path) -> None:
     parts(prepare(tmp_path))[0].save(tmp_path / "vocabulary")
     with pytest.raises(DataError) as caught:
         prepare(tmp_path, {"data.train": [blank]}, vocabulary=tmp_path / "vocabulary")
-    assert str(caught.value) == (
-        "No text is left for training.\nGive more text, or give validation files with --valid."
-    )
+    assert str(caught.value) == ("No text is left for training.\nGive more, or give validation files with --valid.")
     with pytest.raises(DataError, match=r"^No text is left for validation\."):
         prepare(tmp_path, {"data.valid": [blank]}, vocabulary=tmp_path / "vocabulary")
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.documents.dataset import TextData, prepare_text, text_corpus
-from regard.data.pipeline.bad_rows import LeftOut, allowed_share
+from regard.data.documents.dataset import DocumentDataset, encode_documents, prepare_documents
 from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import DataError
 from regard.evaluation.perplexity import text_scores
@@ -49,7 +49,7 @@ class HiddenText(ABC):
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
-        data = prepare_text(
+        data = prepare_documents(
             config.data, config.tokenizer, given=given, progress=progress, running=False, specials=cls.specials
         )
         task = cls(data.tokenizer, config)
@@ -112,7 +112,7 @@ class HiddenText(ABC):
 
     def read(self, files: Sequence[str], data: DataConfig, *, progress: Progress) -> PieceExamples:
         """Read text to be scored, as `data` says, and encode it."""
-        corpus = text_corpus(files, data, self.tokenizer, share=allowed_share(data.on_bad), progress=progress)
+        corpus = encode_documents(files, data, self.tokenizer, progress=progress)
         return self.examples(corpus, files)
 
     def scores(
@@ -138,7 +138,7 @@ class HiddenText(ABC):
 
     def notes(self, text: PieceExamples) -> tuple[str, ...]:
         """What a reader of a text's scores should know."""
-        return tuple(f"Left out: {sentence}." for sentence in LeftOut.of(text.corpus.facts, text.files).sentences())
+        return tuple(f"Left out: {sentence}." for sentence in bad_rows_of(text.corpus, text.files).sentences())
 
     def examples(self, corpus: Corpus, files: Sequence[str]) -> PieceExamples:
         """Pieces of an encoded corpus."""
@@ -166,7 +166,7 @@ class HiddenText(ABC):
         ids[np.arange(len(ids)), lengths - 1] = self.tokenizer.end_id
         return replace(batch, ids=ids, lengths=lengths)
 
-    def _facts(self, data: TextData, train: PieceExamples, valid: PieceExamples) -> tuple[tuple[str, str], ...]:
+    def _facts(self, data: DocumentDataset, train: PieceExamples, valid: PieceExamples) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""
         order, counts = train.order(0), data.train.facts
         documents = f"{counts['n_documents']:,} document{'s' if counts['n_documents'] != 1 else ''}"
@@ -174,12 +174,12 @@ class HiddenText(ABC):
         padding = batching.padding_share(train.lengths, order)
         facts = [
             ("training", f"{train.n_tokens:,} tokens, {documents}, {pieces}"),
-            ("validation", ", ".join(filter(None, (f"{valid.n_tokens:,} tokens", data.held_out())))),
+            ("validation", ", ".join(filter(None, (f"{valid.n_tokens:,} tokens", data.held_out)))),
             ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
             ("hidden", self.about_hidden()),
             ("batches", f"{len(order):,} an epoch, {padding:.1%} padding"),
         ]
-        facts += [("left out", sentence) for sentence in data.left_out(self.config.data.valid)]
+        facts += data.notes
         if not data.tokenizer.lossless:
             facts.append(("lost", data.tokenizer.loss))
         return tuple(facts)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
-from regard.data.captions.dataset import CaptionData, prepare_captions, read_captions
+from regard.data.captions.dataset import CaptionDataset, prepare_captions, read_captions
 from regard.data.captions.storage import CaptionSet
 from regard.data.images.augmentation import Augmentation, normalised
 from regard.data.images.decoding import Pixels
@@ -157,7 +157,7 @@ class CaptioningTask:
 
     def notes(self, examples: CaptionExamples) -> tuple[str, ...]:
         """What a reader of the scores should know."""
-        return image_notes(examples.captions.image_set, examples.captions.faults.sentences())
+        return image_notes(examples.captions.image_set, examples.captions.left_out())
 
     def predict(
         self,
@@ -195,7 +195,9 @@ class CaptioningTask:
         batch_images, seed = self.config.training.batch_images, self.config.seed
         return CaptionExamples(captions, self.tokenizer, batch_images=batch_images, seed=seed)
 
-    def _facts(self, found: CaptionData, train: CaptionExamples, valid: CaptionExamples) -> tuple[tuple[str, str], ...]:
+    def _facts(
+        self, found: CaptionDataset, train: CaptionExamples, valid: CaptionExamples
+    ) -> tuple[tuple[str, str], ...]:
         tokenizer = self.tokenizer
         facts = [
             ("training", f"{len(found.train):,} captions of {len(train):,} images, {self.table.pixels}"),
@@ -211,7 +213,7 @@ class CaptioningTask:
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        return (*facts, *found.told)
+        return (*facts, *found.notes)
 
 
 class _First:

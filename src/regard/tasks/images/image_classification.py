@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data.images.augmentation import Augmentation, normalised
-from regard.data.images.dataset import ImageData, prepare_images, read_images
+from regard.data.images.dataset import ImageDataset, prepare_images, read_images
 from regard.data.images.decoding import Pixels, pixels_of, read_image
 from regard.data.images.storage import ImageSet
 from regard.errors import ConfigError, UsageError
@@ -191,7 +191,7 @@ class ImageClassificationTask:
 
     def notes(self, examples: ImageExamples) -> tuple[str, ...]:
         """What a reader of the scores should know."""
-        return image_notes(examples.images, examples.images.faults.sentences())
+        return image_notes(examples.images, examples.images.left_out())
 
     def said(self, output: Logits) -> Classified:
         """What an output (K,) says of an image."""
@@ -225,7 +225,7 @@ class ImageClassificationTask:
         expected = self.table.labels[examples.images.classes[row]]
         return place, expected, f"{found.label} ({100 * found.probability:.0f} %)"
 
-    def _facts(self, found: ImageData, train: ImageExamples, valid: ImageExamples) -> tuple[tuple[str, str], ...]:
+    def _facts(self, found: ImageDataset, train: ImageExamples, valid: ImageExamples) -> tuple[tuple[str, str], ...]:
         facts = [
             ("training", f"{len(train):,} images, {self.table.pixels}"),
             ("validation", f"{len(valid):,} images{', held out' if found.n_held_out else ''}"),
@@ -235,7 +235,7 @@ class ImageClassificationTask:
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        return (*facts, *found.told)
+        return (*facts, *found.notes)
 
 
 def image_notes(images: ImageSet, left_out: Sequence[str]) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.labelled.dataset import LabelledData, encode_labelled, prepare_labelled
+from regard.data.labelled.dataset import LabelledDataset, encode_labelled, prepare_labelled
+from regard.data.labelled.storage import cut_sentence
 from regard.data.labelled.vectors import are_vectors
-from regard.data.labelled.writing import cut_sentence
-from regard.data.pipeline.bad_rows import LeftOut
 from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.scores import Score
@@ -79,7 +79,7 @@ class SequenceTask(ABC):
         )
         task = cls(found.tokenizer, config, LabelTable.of(found))
         train, valid = task.examples(found.train, found.train_files), task.examples(found.valid, found.valid_files)
-        facts = (*task._data_facts(found, train, valid), *task.label_facts(), *task._model_facts(), *found.told)
+        facts = (*task._data_facts(found, train, valid), *task.label_facts(), *task._model_facts(), *found.notes)
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
 
     @classmethod
@@ -181,7 +181,6 @@ class SequenceTask(ABC):
             kind=self.spec.name,
             labels=self.table.labels,
             split=split,
-            vectors=bool(self.table.n_features),
             progress=progress,
         )
         return self.examples(corpus, files)
@@ -195,7 +194,7 @@ class SequenceTask(ABC):
     def notes(self, examples: SequenceExamples) -> tuple[str, ...]:
         """What a reader of the scores should know."""
         corpus, files = examples.corpus, examples.files
-        notes = [f"Left out: {sentence}." for sentence in LeftOut.of(corpus.facts, files).sentences()]
+        notes = [f"Left out: {sentence}." for sentence in bad_rows_of(corpus, files).sentences()]
         cut = cut_sentence(corpus, files, self.longest)
         return (*notes, f"Cut: {cut}.") if cut else tuple(notes)
 
@@ -239,7 +238,7 @@ class SequenceTask(ABC):
         """What was expected of an example, and what was said of it, as a validation shows them."""
 
     def _data_facts(
-        self, found: LabelledData, train: SequenceExamples, valid: SequenceExamples
+        self, found: LabelledDataset, train: SequenceExamples, valid: SequenceExamples
     ) -> list[tuple[str, str]]:
         order = train.order(0)
         unit, piece = self.unit, "tokens" if self.tokenizer is not None else "vectors"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.data.labelled.dataset import LabelledData
+from regard.data.labelled.dataset import LabelledDataset
 from regard.errors import DataError
 from regard.runs.disk import as_json, write_atomically
 
@@ -38,7 +38,7 @@ class LabelTable:
     pairs: bool = False
 
     @classmethod
-    def of(cls, data: LabelledData) -> "LabelTable":
+    def of(cls, data: LabelledDataset) -> "LabelTable":
         """What the training data says."""
         return cls(
             labels=data.labels,

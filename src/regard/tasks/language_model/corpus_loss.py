@@ -10,7 +10,6 @@ from torch import nn
 
 from regard.config import DataConfig
 from regard.data.documents.comparison_units import read_stretches
-from regard.data.pipeline.bad_rows import allowed_share
 from regard.tasks.language_model.examples import WindowExamples
 from regard.tasks.language_model.task import LanguageModelTask
 
@@ -38,7 +37,7 @@ def text_costs(
 ) -> TextCosts:
     """Compute what a text costs that `task.read` has read with the same `data`."""
     n_documents: int = text.corpus.facts["n_documents"]
-    found = read_stretches(text.files, data, task.tokenizer, share=allowed_share(data.on_bad), n_documents=n_documents)
+    found = read_stretches(text.files, data, task.tokenizer, n_documents=n_documents)
     began = time.perf_counter()
     losses = task.losses(model, text, progress=progress)
     seconds = time.perf_counter() - began

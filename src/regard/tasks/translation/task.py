@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.pairs.dataset import Vocabulary, prepare_parallel
+from regard.data.pairs.dataset import Vocabulary, prepare_pairs
 from regard.errors import ConfigError
 from regard.evaluation.generated_text import score_translations
 from regard.evaluation.perplexity import perplexity
@@ -43,7 +43,7 @@ class TranslationTask:
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Vocabulary.load(vocabulary) if vocabulary is not None else None
-        data = prepare_parallel(config.data, config.tokenizer, vocabulary=given, progress=progress)
+        data = prepare_pairs(config.data, config.tokenizer, vocabulary=given, progress=progress)
         files = config.data.train, config.data.valid or config.data.train
         train, valid = (
             PairExamples(corpus, own, data.vocabulary, batch_tokens=config.training.batch_tokens, seed=config.seed)
