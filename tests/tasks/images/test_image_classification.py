@@ -234,7 +234,7 @@ def test_a_run_that_was_broken_off_goes_on_with_the_same_images(tmp_path: Path) 
             watch=break_off,
         )
     Pillow.new("RGB", (8, 8)).save(tmp_path / "x" / "none" / "new.png")
-    with pytest.raises(DataError, match=r"has changed since .* began"):
+    with pytest.raises(DataError, match=r"has changed since .* was started"):
         regard.resume(tmp_path / "broken")
     (tmp_path / "x" / "none" / "new.png").unlink()
     regard.resume(tmp_path / "broken")
