@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import regard
 from regard.api import Run, Translator, with_defaults
 from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
-from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit
 from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
 from regard.evaluation.comparison import Comparison
 from regard.evaluation.generated_text import score_translations
@@ -90,7 +90,7 @@ def test_where_a_moving_average_was_kept_it_is_what_is_loaded(trained: Path) -> 
     choice = ValidationSplit(loaded.config.data.valid_size)
     for source in sources:
         choice.add(source)
-    held_out = [pair for pair in zip(sources, targets, strict=True) if is_held_out(pair[0], choice.limit())]
+    held_out = [pair for pair in zip(sources, targets, strict=True) if choice.held_out().holds(pair[0])]
     assert loaded.task.reference_loss(loaded.model, *zip(*held_out, strict=True))[0] == pytest.approx(
         recorded[80]["loss"], rel=1e-5
     )

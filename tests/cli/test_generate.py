@@ -141,14 +141,14 @@ def test_an_empty_record_is_left_out_and_told(command: Any, run: str) -> None:
     strict = command("evaluate", run, "--data", "test.jsonl")
     assert strict.code == 1
     assert strict.error == [
-        "error: 1 of 2 lines are bad (at most 1% may be): 1 no text. First: test.jsonl:2 ''.",
+        "error: 1 of 2 lines are bad (50.0%, at most 1% may be): 1 no text. First: test.jsonl:2 (no text).",
         "Fix the files, or leave the bad lines out with --on-bad keep-going.",
     ]
     outcome = command("evaluate", run, "--data", "test.jsonl", "--on-bad", "keep-going")
     assert outcome.code == 0
-    assert "note: Left out: 1 bad line, no text: test.jsonl:2 ''." in outcome.err.splitlines()
+    assert "note: Left out: 1 bad line, no text: test.jsonl:2." in outcome.err.splitlines()
     found = command("evaluate", run, "--data", "test.jsonl", "--on-bad", "keep-going", "--json")
-    assert json.loads(found.out)["notes"] == ["Left out: 1 bad line, no text: test.jsonl:2 ''."]
+    assert json.loads(found.out)["notes"] == ["Left out: 1 bad line, no text: test.jsonl:2."]
     Path("many.jsonl").write_text('{"text": "the dog"}\n' * 200 + '{"text": ""}\n')
     assert command("evaluate", run, "--data", "many.jsonl").code == 0
 

@@ -347,7 +347,7 @@ def test_a_signal_in_a_validation_waits_for_its_end_and_saves(
         (
             ("translate", "--train", "FILES", "--on-bad", "kep-going"),
             2,
-            "'kep-going' is no policy for bad pairs.",
+            "`--on-bad` must be stop or keep-going, not 'kep-going'.",
             "Did you mean keep-going?",
         ),
         (

@@ -1,4 +1,4 @@
-"""The captioner: what every pair of an encoder of images and a decoder of texts keeps, and what is its own."""
+"""The captioner: what is its own of every pair of a backbone and a decoder (test_generators.py has the rest)."""
 
 import tomllib
 from dataclasses import replace
@@ -7,102 +7,32 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.models.generators import CAPTIONER, CAPTIONER_PAIRS, IMAGES, TARGET, V, captioner_config, make_captioner
 from torch import Tensor
 
-from regard.config import DecodingConfig, ModelTable, RunConfig, from_tables, override, to_toml
-from regard.decoding.request import Request
-from regard.decoding.result import Hypothesis
-from regard.decoding.search import decode
+from regard.config import ModelTable, RunConfig, from_tables, override, to_toml
 from regard.errors import ConfigError, DataError
 from regard.models.captioner import (
     DECODERS,
     ENCODERS,
     Captioner,
     CaptionerConfig,
-    RecurrentTextConfig,
     TransformerTextConfig,
 )
 from regard.models.presets import check_model, model_config, resolved
-from regard.models.resnet import ResNet, ResNetBackboneConfig, ResNetConfig
+from regard.models.resnet import ResNet, ResNetConfig
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTBackboneConfig, ViTConfig
 from regard.parts.dropout import seeded
 from regard.parts.masks import EVERYTHING
 from regard.parts.taps import listening, recording
-from regard.tasks.token_loss import token_loss
 
-V = 17
-SIZES: dict[str, Any] = {
-    "vocab": V,
-    "n_channels": 3,
-    "image_size": 12,
-    "d_model": 16,
-    "n_heads": 2,
-    "d_ff": 24,
-    "patch_size": 4,
-    "n_encoder_layers": 2,
-    "n_blocks": (1, 2),
-    "width": 4,
-    "stem": "small",
-    "n_decoder_layers": 2,
-    "d_state": 10,
-    "dropout": 0.0,
-    "encoder": "vit",
-    "decoder": "transformer",
-    "cell": "gru",
-    "attention": "bilinear",
-    "tied": "target",
-}
-TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
-IMAGES = torch.randn(3, 3, 12, 12, generator=torch.Generator().manual_seed(5))
-
-PAIRS: dict[str, dict[str, Any]] = {
-    f"{encoder}, {decoder}": {"encoder": encoder, "decoder": decoder} for encoder in ENCODERS for decoder in DECODERS
-}
 RECURRENT: dict[str, Any] = {"decoder": "recurrent"}
-VARIANTS: dict[str, dict[str, Any]] = {
-    **PAIRS,
-    "large stem, additive, lstm": {
-        **RECURRENT,
-        "encoder": "resnet",
-        "stem": "large",
-        "attention": "additive",
-        "cell": "lstm",
-    },
-    "dot, untied": {**RECURRENT, "attention": "dot", "d_state": 16, "tied": "none"},
-    "bottleneck": {**RECURRENT, "encoder": "resnet", "attention": "none", "n_decoder_layers": 1},
-    "one layer, untied": {"n_decoder_layers": 1, "tied": "none"},
-}
-every_pair = pytest.mark.parametrize("choices", PAIRS.values(), ids=PAIRS.keys())
-every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
-
-
-def config_of(**choices: Any) -> CaptionerConfig:
-    """The two configs of these sizes, by the kinds of encoder and decoder."""
-    chosen = {**SIZES, **choices}
-
-    def take(*names: str, **others: Any) -> dict[str, Any]:
-        return {**{name: chosen[name] for name in names}, **others}
-
-    encoders = {
-        "vit": lambda: ViTBackboneConfig(
-            **take("patch_size", "n_heads", "d_model", "d_ff", "dropout", n_layers=chosen["n_encoder_layers"])
-        ),
-        "resnet": lambda: ResNetBackboneConfig(**take("n_blocks", "width", "stem")),
-    }
-    layers = {"n_layers": chosen["n_decoder_layers"]}
-    decoders = {
-        "transformer": lambda: TransformerTextConfig(**take("n_heads", "d_model", "d_ff", "dropout", "tied", **layers)),
-        "recurrent": lambda: RecurrentTextConfig(
-            **take("cell", "d_model", "d_state", "attention", "dropout", "tied", **layers)
-        ),
-    }
-    made = {"encoder": encoders[chosen["encoder"]](), "decoder": decoders[chosen["decoder"]]()}
-    return CaptionerConfig(**take("vocab", "n_channels", "image_size", **made))
+every_pair = pytest.mark.parametrize("choices", CAPTIONER_PAIRS.values(), ids=CAPTIONER_PAIRS.keys())
 
 
 def make(seed: int = 1, **choices: Any) -> Captioner:
-    return Captioner(config_of(**choices), seed=seed).eval()
+    return make_captioner(seed, **choices).eval()
 
 
 def count(model: torch.nn.Module) -> int:
@@ -113,242 +43,16 @@ def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
     torch.testing.assert_close(first, second, atol=atol, rtol=0)
 
 
-# -- what every pair keeps ----------------------------------------------------------------------------------------------
-
-
-@every_variant
-@torch.no_grad()
-def test_shapes(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    rows, columns = model.grid
-    assert model.encode(IMAGES).shape == (3, rows * columns, 16)
-    assert model.states(IMAGES, TARGET).shape == (3, 5, 16)
-    assert model(IMAGES, TARGET).shape == (3, 5, V)
-    assert model.max_length is None
-
-
-@every_variant
-@torch.no_grad()
-def test_step_by_step_equals_the_whole_forward_pass(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    expected = model(IMAGES, TARGET)
-    assert float(expected.std()) > 0.01
-    state = model.start(IMAGES)
-    for position in range(5):
-        logits, state = model.step(state, TARGET[:, position : position + 1])
-        assert_close(logits, expected[:, position])
-
-
-@every_variant
-@torch.no_grad()
-def test_prompts_of_different_lengths(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    expected = model(IMAGES, TARGET)
-    rows, counts = torch.arange(3), torch.tensor([3, 1, 2])
-    prompts = torch.where(torch.arange(3) < counts[:, None], TARGET[:, :3], 7)
-    logits, state = model.step(model.start(IMAGES), prompts, counts)
-    assert_close(logits, expected[rows, counts - 1])
-    logits, _ = model.step(state, TARGET[rows, counts][:, None])
-    assert_close(logits, expected[rows, counts])
-
-
-@every_variant
-@torch.no_grad()
-def test_no_position_sees_the_future(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    logits = model(IMAGES, TARGET)
-    for position in range(1, 5):
-        changed = TARGET.clone()
-        changed[:, position:] = 2
-        other = model(IMAGES, changed)
-        assert torch.equal(other[:, :position], logits[:, :position])
-        assert not torch.equal(other[:, position], logits[:, position])
-
-
-@every_variant
-@torch.no_grad()
-def test_batched_equals_alone(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    logits = model(IMAGES, TARGET)
-    for row in range(3):
-        assert_close(model(IMAGES[row : row + 1], TARGET[row : row + 1])[0], logits[row])
-
-
-@every_variant
-@torch.no_grad()
-def test_what_is_written_depends_on_the_image(choices: dict[str, Any]) -> None:
-    model, same = make(**choices), TARGET[:1].expand(3, -1)
-    logits = model(IMAGES, same)
-    for one, other in ((0, 1), (1, 2), (2, 0)):
-        assert not torch.allclose(logits[one], logits[other], atol=1e-3)
-
-
-@every_variant
-@torch.no_grad()
-def test_beams_that_part_leave_and_join(choices: dict[str, Any]) -> None:
-    """Two images with two hypotheses each; one leaves, another joins; every row equals its own forward pass."""
-    model = make(**choices)
-
-    def check(state: Any, ids: list[int], hypotheses: list[tuple[int, list[int]]]) -> Any:
-        logits, after = model.step(state, torch.tensor(ids)[:, None])
-        for row, (image, written) in zip(logits, hypotheses, strict=True):
-            assert_close(row, model(IMAGES[image : image + 1], torch.tensor([written]))[0, -1])
-        assert after.memory is state.memory, "kept once an image, and untouched"
-        return after
-
-    state = check(model.start(IMAGES[:2]), [1, 1], [(0, [1]), (1, [1])])
-    state = state.reorder(torch.tensor([0, 0, 1, 1]))
-    state = check(state, [3, 4, 5, 6], [(0, [1, 3]), (0, [1, 4]), (1, [1, 5]), (1, [1, 6])])
-    state = state.reorder(torch.tensor([1, 1, 3, 2]))
-    state = check(state, [7, 8, 9, 10], [(0, [1, 4, 7]), (0, [1, 4, 8]), (1, [1, 6, 9]), (1, [1, 5, 10])])
-    newcomer = check(model.start(IMAGES[2:]), [1], [(2, [1])])
-    state = state.keep(torch.tensor([1])).join(newcomer.reorder(torch.tensor([0, 0])))
-    state = check(state, [11, 12, 13, 14], [(1, [1, 6, 9, 11]), (1, [1, 5, 10, 12]), (2, [1, 13]), (2, [1, 14])])
-    state = state.keep(torch.tensor([1, 0]))
-    check(state, [3, 4, 5, 6], [(2, [1, 13, 3]), (2, [1, 14, 4]), (1, [1, 6, 9, 11, 5]), (1, [1, 5, 10, 12, 6])])
-
-
-@every_variant
-def test_a_step_never_waits_for_a_device(choices: dict[str, Any]) -> None:
-    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
-    model = make(**choices).to("meta")
-    state = model.start(IMAGES.to("meta"))
-    for counts in (None, torch.tensor([3, 1, 2]).to("meta")):
-        logits, state = model.step(state, TARGET[:, :3].to("meta"), counts)
-        assert logits.shape == (3, V)
-
-
-@every_variant
-def test_gradients_are_finite_and_reach_every_parameter(choices: dict[str, Any]) -> None:
-    """So no head is left over from a network that names images."""
-    model = make(**choices).train()
-    F.cross_entropy(model(IMAGES, TARGET).flatten(0, 1), TARGET.roll(-1, 1).flatten()).backward()
-    assert {name.split(".")[0] for name, _ in model.named_parameters()} >= {"image", "text"}
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert bool(parameter.grad.isfinite().all()), name
-        if not name.endswith("key.bias"):  # the same for every key of a query: softmax does not feel it
-            assert bool(parameter.grad.any()), name
-
-
-@every_variant
-def test_the_loss_through_states_is_that_of_the_logits(choices: dict[str, Any]) -> None:
-    model = make(**choices)
-    goals, real = TARGET.roll(-1, 1), torch.arange(5) < torch.tensor([5, 2, 4])[:, None]
-    found, weight = token_loss(model, (IMAGES, TARGET), goals, real, smoothing=0.1)
-    logits = model(IMAGES, TARGET)[real]
-    assert weight == 11
-    assert_close(found, F.cross_entropy(logits, goals[real], label_smoothing=0.1, reduction="sum"), atol=1e-4)
-
-
-@every_variant
-@torch.no_grad()
-def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any]) -> None:
-    model, other = make(1, **choices), make(2, **choices)
-    expected = model(IMAGES, TARGET)
-    assert not torch.allclose(other(IMAGES, TARGET), expected, atol=1e-3)
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other(IMAGES, TARGET), expected)
-
-
-# -- search -------------------------------------------------------------------------------------------------------------
-
-
-def search(model: Captioner, config: DecodingConfig, images: Tensor = IMAGES, seed: int = 1) -> list[Hypothesis]:
-    request = Request(prompt=1, end_id=2, limits=torch.tensor([8] * len(images)), seed=seed)
-    return [one.best for one in decode(model, model.start(images), request, config)]
+# -- its two networks ---------------------------------------------------------------------------------------------------
 
 
 @every_pair
-@torch.no_grad()
-def test_greedy_search_writes_the_likeliest_token_again_and_again(choices: dict[str, Any]) -> None:
-    model = make(3, **choices)
-    expected = []
-    for image in IMAGES:
-        written = [1]
-        while len(written) < 9 and written[-1] != 2:
-            written.append(int(model(image[None], torch.tensor([written]))[0, -1].argmax()))
-        expected.append(tuple(token for token in written[1:] if token != 2))
-    assert [one.ids for one in search(model, DecodingConfig(beam=1))] == expected
-
-
-@every_pair
-@torch.no_grad()
-def test_a_beam_has_the_probabilities_of_the_whole_forward_pass(choices: dict[str, Any]) -> None:
-    model = make(3, **choices)
-    for image, one in zip(IMAGES, search(model, DecodingConfig(beam=4)), strict=True):
-        written = [*one.ids, 2] if one.finished else list(one.ids)
-        logits = model(image[None], torch.tensor([[1, *written[:-1]]]))
-        expected = logits[0].log_softmax(-1)[torch.arange(len(written)), torch.tensor(written)]
-        assert_close(torch.tensor(one.log_probs), expected, atol=1e-4)
-
-
-@every_pair
-@torch.no_grad()
-def test_captions_are_drawn_by_a_seed(choices: dict[str, Any]) -> None:
-    model = make(3, **choices)
-
-    def drawn(seed: int) -> list[tuple[int, ...]]:
-        config = DecodingConfig(sample=True, temperature=1.0)
-        return [one.ids for one in search(model, config, seed=seed)]
-
-    assert drawn(1) == drawn(1) != drawn(2)
-
-
-# -- dropout, learning, first weights -----------------------------------------------------------------------------------
-
-
-@every_pair
-def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation(choices: dict[str, Any]) -> None:
-    model = make(dropout=0.3, **choices)
-
-    def heard(seed: int) -> tuple[Tensor, Tensor]:
-        with seeded(seed), recording(model, ["memory", "logits"]) as record:
-            model(IMAGES, TARGET)
-        return record["memory"], record["logits"]
-
-    for one, other in zip(heard(1), heard(2), strict=True):
-        assert torch.equal(one, other)
-    model.train()
-    for one, other in zip(heard(1), heard(1), strict=True):
-        assert torch.equal(one, other)
-    (memory, logits), (other_memory, other_logits) = heard(1), heard(2)
-    assert torch.equal(memory, other_memory) == (choices["encoder"] == "resnet")  # which has no dropout
-    assert not torch.allclose(logits, other_logits, atol=1e-2)
-
-
-@every_pair
-def test_four_captions_are_learnt_by_heart(choices: dict[str, Any]) -> None:
-    sizes = {"d_model": 32, "d_state": 32, "d_ff": 64, "width": 8}
-    model = make(**{**sizes, **choices}).train()
-    images = torch.randn(4, 3, 12, 12, generator=torch.Generator().manual_seed(6))
-    captions = torch.tensor([[4, 5, 6, 7, 2], [4, 5, 9, 2, 0], [8, 2, 0, 0, 0], [16, 15, 14, 13, 2]])
-    target = F.pad(captions[:, :-1], (1, 0), value=1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(40):
-        loss, weight = token_loss(model, (images, target), captions, captions > 0, smoothing=0.0)
-        optimizer.zero_grad()
-        (loss / weight).backward()
-        optimizer.step()
-    assert float(loss.detach()) / weight < 0.05
-    model.eval()
-    with torch.no_grad():
-        found = search(model, DecodingConfig(beam=1), images)
-    assert [one.ids for one in found] == [(4, 5, 6, 7), (4, 5, 9), (8,), (16, 15, 14, 13)]
-
-
-@every_pair
-def test_the_seed_alone_decides_the_first_weights(choices: dict[str, Any]) -> None:
-    torch.manual_seed(1)
-    first = make(5, **choices).state_dict()
-    torch.manual_seed(2)
-    again, other = make(5, **choices).state_dict(), make(6, **choices).state_dict()
-    for name, weight in first.items():
-        assert torch.equal(weight, again[name])
-        assert torch.equal(weight, other[name]) == (weight.dim() == 1)
-
-
-# -- what is its own ----------------------------------------------------------------------------------------------------
+def test_a_backbone_drops_as_the_network_that_names_images_does(choices: dict[str, Any]) -> None:
+    model = make(dropout=0.3, **choices).train()
+    with seeded(1):
+        memory = model.encode(IMAGES)
+    with seeded(2):
+        assert torch.equal(model.encode(IMAGES), memory) == (choices["encoder"] == "resnet")  # which has no dropout
 
 
 @torch.no_grad()
@@ -368,7 +72,9 @@ def test_the_image_is_read_by_the_networks_that_name_images(encoder: str) -> Non
     model = make(encoder=encoder)
     classifier: Any
     if encoder == "vit":
-        sizes = {name: SIZES[name] for name in ("n_channels", "image_size", "patch_size", "n_heads", "d_model", "d_ff")}
+        sizes = {
+            name: CAPTIONER[name] for name in ("n_channels", "image_size", "patch_size", "n_heads", "d_model", "d_ff")
+        }
         classifier = ViT(ViTConfig(n_outputs=5, n_layers=2, dropout=0.0, **sizes), seed=1).eval()
     else:
         classifier = ResNet(ResNetConfig(n_channels=3, n_outputs=5, n_blocks=(1, 2), width=4), seed=1).eval()
@@ -643,7 +349,7 @@ def test_a_config_that_cannot_be(fields: dict[str, Any], text: str) -> None:
 
 def test_patches_fill_the_image() -> None:
     with pytest.raises(ConfigError, match="Images of 28 × 28 pixels cannot be cut into patches of 8 × 8"):
-        config_of(image_size=28, patch_size=8)
+        captioner_config(image_size=28, patch_size=8)
 
 
 def test_heads_share_the_width_among_them() -> None:

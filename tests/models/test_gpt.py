@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from benchmarks.gpt2 import to_gpt2
+from tests.models.generators import shaken
 from torch import Tensor
 from transformers import GPT2LMHeadModel
 
@@ -24,15 +25,6 @@ def make_model(seed: int = 1, **changes: float) -> GPT:
 
 def gpt2_like(model: GPT) -> GPT2LMHeadModel:
     return to_gpt2(model, pad_id=0, end_id=1).eval()
-
-
-def shaken(model: GPT) -> GPT:
-    """Biases and norms begin as zeros and ones, which would hide a mistake."""
-    generator = torch.Generator().manual_seed(9)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-    return model
 
 
 def some_ids(rows: int, length: int) -> Tensor:
@@ -69,44 +61,9 @@ def test_greedy_tokens_equal_those_of_gpt2() -> None:
         assert list(one.best.ids) == ids
 
 
-@pytest.mark.parametrize("window", [0, 1, 5])
-def test_cached_equals_uncached(window: int) -> None:
-    model = shaken(make_model(window=window))
-    ids = some_ids(2, 24)
-    with torch.inference_mode():
-        whole = model(ids)
-        logits, state = model.step(model.start(2), ids[:, :7])
-        assert torch.allclose(logits, whole[:, 6], atol=1e-5)
-        for place in range(7, 24):
-            logits, state = model.step(state, ids[:, place : place + 1])
-            assert torch.allclose(logits, whole[:, place], atol=1e-5)
-    assert state.n_slots == (window or 24)
-
-
-@pytest.mark.parametrize("window", [0, 1, 5])
-def test_documents_of_a_row_do_not_see_each_other(window: int) -> None:
-    model = shaken(make_model(window=window))
-    ids = some_ids(2, 12)
-    documents = torch.tensor([[0] * 5 + [1] * 7, [0] * 12])
-    with torch.inference_mode():
-        together = model(ids, documents)
-        assert torch.allclose(together[0, :5], model(ids[:1, :5])[0], atol=1e-5)
-        assert torch.allclose(together[0, 5:], model(ids[:1, 5:])[0], atol=1e-5)
-        assert torch.allclose(together[1], model(ids[1:])[0], atol=1e-5)
-
-
 def test_one_matrix_serves_embedding_and_output() -> None:
     model = make_model()
     assert model.output.weight is model.embedding.tokens.weight
-
-
-def test_taps_are_named_by_their_place() -> None:
-    model = make_model()
-    with recording(model) as record, torch.inference_mode():
-        model(some_ids(2, 6))
-    assert record["decoder.2.self_attention.weights"].shape == (2, 4, 6, 6)
-    assert record["decoder.0.feed_forward.hidden"].shape == (2, 6, 128)
-    assert {"embedding.tokens", "embedding.positions", "embedding.sum", "logits"} <= set(record)
 
 
 def test_a_sequence_beyond_the_positions_is_refused() -> None:

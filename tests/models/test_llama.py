@@ -1,9 +1,8 @@
 """Llama: equal to that of the transformers package, and to itself with a cache."""
 
-from itertools import pairwise
-
 import pytest
 import torch
+from tests.models.generators import shaken
 from torch import Tensor
 from transformers import LlamaConfig as PeerConfig
 from transformers import LlamaForCausalLM
@@ -16,11 +15,7 @@ SIZES = {"vocab": 40, "n_layers": 2, "n_heads": 4, "n_key_heads": 2, "d_model": 
 
 
 def make_model(**changes: int) -> Llama:
-    model = Llama(LlamaConfig(**{**SIZES, **changes}), seed=1).eval()
-    generator = torch.Generator().manual_seed(9)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    model: Llama = shaken(Llama(LlamaConfig(**{**SIZES, **changes}), seed=1).eval())
     return model
 
 
@@ -80,19 +75,6 @@ def test_logits_equal_those_of_the_reference() -> None:
         assert torch.allclose(model(ids), llama_like(model)(ids).logits, atol=1e-5)
 
 
-@pytest.mark.parametrize("window", [0, 5])
-def test_cached_equals_uncached_far_beyond_the_context(window: int) -> None:
-    model, ids = make_model(window=window), some_ids(2, 60)
-    with torch.inference_mode():
-        whole = model(ids)
-        logits, state = model.step(model.start(2), ids[:, :7])
-        assert torch.allclose(logits, whole[:, 6], atol=1e-5)
-        for place in range(7, 60):
-            logits, state = model.step(state, ids[:, place : place + 1])
-            assert torch.allclose(logits, whole[:, place], atol=1e-5)
-    assert state.n_slots == (window or 60)
-
-
 def test_a_cache_holds_shared_keys_once() -> None:
     model = make_model()
     _, state = model.step(model.start(1), some_ids(1, 3))
@@ -122,24 +104,6 @@ def test_one_query_reads_shared_keys_without_copies(monkeypatch: pytest.MonkeyPa
 
 def test_it_is_told_how_far_it_was_trained_to_look() -> None:
     assert (make_model().context, make_model(window=5).context) == (SIZES["context"], None)
-
-
-def test_documents_of_a_row_do_not_see_each_other() -> None:
-    model, ids = make_model(), some_ids(1, 12)
-    documents = torch.tensor([[0] * 5 + [1] * 7])
-    with torch.inference_mode():
-        together = model(ids, documents)
-        assert torch.allclose(together[0, 5:], model(ids[:, 5:])[0], atol=1e-5)
-
-
-def test_documents_of_a_long_row_within_a_window() -> None:
-    model, ids = make_model(window=4), some_ids(2, 120)
-    ends = [0, 7, 50, 51, 90, 120]
-    documents = torch.bucketize(torch.arange(120), torch.tensor(ends[1:-1]), right=True).expand(2, -1)
-    with torch.inference_mode():
-        together = model(ids, documents)
-        for begin, end in pairwise(ends):
-            assert torch.allclose(together[:, begin:end], model(ids[:, begin:end]), atol=1e-5)
 
 
 def test_heads_must_divide() -> None:

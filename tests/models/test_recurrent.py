@@ -1,4 +1,4 @@
-"""The recurrent encoder and decoder: its formulas, and what is its own (test_encoder_decoder.py has the rest)."""
+"""The recurrent encoder and decoder: its formulas, and what is its own (test_generators.py has the rest)."""
 
 import itertools
 import math
@@ -8,52 +8,16 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.models.generators import LENGTHS, ONE_WAY, SOURCE, TARGET, V
+from tests.models.generators import make_recurrent as make
 from torch import Tensor
 
 import regard
 from regard.config import DecodingConfig
-from regard.decoding.request import Request
-from regard.decoding.result import Hypothesis
-from regard.decoding.search import decode
 from regard.errors import ConfigError, UsageError
 from regard.models.recurrent import Recurrent, RecurrentConfig
-from regard.parts.dropout import seeded
-from regard.parts.masks import padding
 from regard.parts.recurrent_state import RecurrentState
 from regard.parts.taps import listening, recording
-
-V = 17
-SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 2, 0]])
-LENGTHS = torch.tensor([6, 3, 5])
-TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
-
-ONE_WAY: dict[str, Any] = {"bidirectional": False}
-FUNCTIONS = {
-    kind: dict.fromkeys(("query_function", "key_function", "value_function"), kind) for kind in ("linear", "sigmoid")
-}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "bottleneck": {"attention": "none", **ONE_WAY},
-    "bottleneck, both directions": {"attention": "none", "cell": "lstm"},
-    "bottleneck, one layer": {"attention": "none", "n_layers": 1, "cell": "elman", **ONE_WAY},
-    "dot": {"attention": "dot", **ONE_WAY},
-    "dot, linear keys": {"attention": "dot", "key_function": "linear"},
-    "dot, all linear": {"attention": "dot", **FUNCTIONS["linear"]},
-    "bilinear, lstm": {"attention": "bilinear", "cell": "lstm"},
-    "bilinear, elman": {"attention": "bilinear", "cell": "elman", "tied": "none"},
-    "bilinear, elman with relu": {"attention": "bilinear", "cell": "elman-relu"},
-    "bilinear, elman with sigmoid": {"attention": "bilinear", "cell": "elman-sigmoid"},
-    "bilinear, linear queries, narrow values": {"query_function": "linear", "value_function": "sigmoid"},
-    "additive": {"attention": "additive", "tied": "target"},
-    "additive, sigmoid": {"attention": "additive", **FUNCTIONS["sigmoid"], "cell": "lstm", **ONE_WAY},
-    "one layer": {"n_layers": 1},
-    "three layers": {"n_layers": 3, "cell": "lstm"},
-}
-every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
-
-
-def make(seed: int = 1, **choices: Any) -> Recurrent:
-    sizes = {"n_layers": 2, "d_model": 12, "d_state": 10, "dropout": 0.0}
-    return Recurrent(RecurrentConfig(source_vocab=V, target_vocab=V, **{**sizes, **choices}), seed=seed)
 
 
 def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
@@ -116,96 +80,6 @@ def test_without_attention_only_the_final_state_passes() -> None:
     for (mine,), (theirs,) in zip(state.layers, final, strict=True):
         assert torch.equal(mine, theirs)
     assert model.alignment_tap is None
-
-
-# -- what every variant keeps -------------------------------------------------------------------------------------------
-
-
-@every_variant
-def test_a_step_never_waits_for_a_device(choices: dict[str, Any]) -> None:
-    # A tensor of the meta device has no numbers: a look at them, for which a GPU's queue must run empty, is an error.
-    model = make(**choices).to("meta")
-    states = torch.empty(3, 6, model.config.d_memory, device="meta")
-    first = tuple(cell.first_state(3) for cell in model.decoder.cells)
-    state = model.decoder.start(states, first, padding(LENGTHS.to("meta"), 6))
-    for counts in (None, torch.tensor([3, 1, 2]).to("meta")):
-        logits, state = model.step(state, TARGET[:, :3].to("meta"), counts)
-        assert logits.shape == (3, V)
-
-
-# -- search -------------------------------------------------------------------------------------------------------------
-
-
-LIMITS = torch.tensor([8, 8, 8])
-
-
-def search(model: Recurrent, width: int) -> list[Hypothesis]:
-    request = Request(prompt=1, end_id=2, limits=LIMITS)
-    found = decode(model, model.start((SOURCE, LENGTHS)), request, DecodingConfig(beam=width))
-    return [one.best for one in found]
-
-
-@pytest.mark.parametrize("attention", ["none", "bilinear"])
-@torch.no_grad()
-def test_greedy_search_writes_the_likeliest_token_again_and_again(attention: str) -> None:
-    model = make(3, attention=attention)
-    for row, one in enumerate(search(model, 1)):
-        written = [1]
-        while len(written) < 9 and written[-1] != 2:
-            logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([written]))
-            written.append(int(logits[0, -1].argmax()))
-        assert tuple(token for token in written[1:] if token != 2) == one.ids
-
-
-@pytest.mark.parametrize("attention", ["none", "bilinear"])
-@torch.no_grad()
-def test_a_beam_has_the_probabilities_of_the_whole_forward_pass(attention: str) -> None:
-    model = make(3, attention=attention)
-    for row, one in enumerate(search(model, 5)):
-        written = [*one.ids, 2] if one.finished else list(one.ids)
-        logits = model(SOURCE[row : row + 1], LENGTHS[row : row + 1], torch.tensor([[1, *written[:-1]]]))
-        expected = logits[0].log_softmax(-1)[torch.arange(len(written)), torch.tensor(written)]
-        assert_close(torch.tensor(one.log_probs), expected, atol=1e-4)
-
-
-# -- dropout, learning, saving ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("attention", ["none", "bilinear"])
-def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation(attention: str) -> None:
-    model = make(dropout=0.3, attention=attention)
-
-    def logits(seed: int) -> Tensor:
-        with seeded(seed):
-            out: Tensor = model(SOURCE, LENGTHS, TARGET)
-        return out
-
-    assert torch.equal(logits(1), logits(1))
-    assert not torch.allclose(logits(1), logits(2), atol=1e-2)
-    model.eval()
-    assert torch.equal(logits(1), logits(2))
-
-
-@pytest.mark.parametrize("choices", [{"attention": "none"}, {"attention": "bilinear", "cell": "lstm"}], ids=str)
-def test_one_batch_is_learnt_by_heart(choices: dict[str, Any]) -> None:
-    model = make(n_layers=1, d_model=32, d_state=32, **choices)
-    wanted = torch.cat([TARGET[:, 1:], torch.tensor([[2], [2], [2]])], dim=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
-    for _ in range(60):
-        loss = F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), wanted.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
-    assert torch.equal(model(SOURCE, LENGTHS, TARGET).argmax(-1), wanted)
-
-
-def test_the_seed_alone_decides_the_first_weights() -> None:
-    torch.manual_seed(1)
-    first = make(5).state_dict()
-    torch.manual_seed(2)
-    again = make(5).state_dict()
-    assert all(torch.equal(first[name], again[name]) for name in first)
 
 
 # -- tied weights -------------------------------------------------------------------------------------------------------

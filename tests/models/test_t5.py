@@ -1,68 +1,32 @@
 """T5: equal to that of the transformers package, and to itself by every way."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from tests.models.generators import END, LENGTHS, SOURCE, START, T5_SIZES, T5S, TARGET, make_t5
+from tests.models.generators import shaken_t5 as shaken
 from torch import Tensor, nn
 from transformers import T5Config as TheirConfig
 from transformers import T5ForConditionalGeneration
 
-from regard.config import DecodingConfig, ModelTable, from_tables, override
+from regard.config import DecodingConfig, ModelTable
 from regard.decoding.request import Request
 from regard.decoding.search import decode
 from regard.errors import ConfigError
-from regard.models.presets import PRESETS, build_model, check_model, count_parameters, model_config
+from regard.models.presets import PRESETS, check_model, count_parameters, model_config
 from regard.models.t5 import T5, T5Config
 from regard.parts import attention_kernels
-from regard.parts.dropout import seeded
 from regard.parts.positions import RelativeBias
 from regard.parts.taps import listening, recording
-from regard.runs import tensors
-from regard.tasks import find_task
 
-V, START, END = 23, 1, 2
-SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 2, 0]])
-LENGTHS = torch.tensor([6, 3, 5])
-TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
-
-SIZES: dict[str, Any] = {
-    "n_encoder_layers": 2,
-    "n_decoder_layers": 3,
-    "d_model": 16,
-    "n_heads": 3,
-    "d_head": 5,
-    "d_ff": 24,
-    "n_buckets": 8,
-    "max_distance": 9,
-    "dropout": 0.0,
-}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "first version": {},
-    "version 1.1": {"feed_forward": "gated", "activation": "gelu-tanh", "tied": "inputs"},
-}
-every_variant = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS.keys())
+V = 23  # of its own, so that vocabularies of two sizes are told apart
+every_variant = pytest.mark.parametrize("choices", T5S.values(), ids=T5S.keys())
 
 
 def make(seed: int = 1, **choices: Any) -> T5:
-    return T5(T5Config(source_vocab=V, target_vocab=V, **{**SIZES, **choices}), seed=seed)
-
-
-def shaken(model: T5) -> T5:
-    """Norms begin as ones, and biases of scores small, which would hide a mistake."""
-    generator = torch.Generator().manual_seed(9)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            far = 1.0 if name.endswith("relative_bias.weight") else 0.2
-            parameter.add_(far * torch.randn(parameter.shape, generator=generator))
-    return model
-
-
-def make_shaken(seed: int = 1, **choices: Any) -> T5:
-    return shaken(make(seed, **choices))
+    return make_t5(seed, **{"source_vocab": V, "target_vocab": V, **choices})
 
 
 def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
@@ -211,40 +175,6 @@ def test_cached_decoding_equals_the_whole_forward_pass(choices: dict[str, Any]) 
     assert_close(logits, expected[:, -1])
 
 
-@torch.no_grad()
-def test_rows_of_unequal_length_that_leave_and_come_back() -> None:
-    """In every step each row reads another number of ids; in between rows change places, leave and join."""
-    model = shaken(make())
-    source, lengths, target = some_pairs(3, 8, 60)
-    expected = model(source, lengths, target)
-    state, read, rows = model.start((source, lengths)), torch.zeros(3, dtype=torch.long), torch.arange(3)
-    torch.manual_seed(5)
-    for number in range(18):
-        counts = torch.randint(1, 4, (3,))
-        ids = target[rows[:, None], (read[:, None] + torch.arange(3)).clamp(max=59)]
-        logits, state = model.step(state, ids, counts)
-        read = read + counts
-        assert_close(logits, expected[rows, read - 1])
-        order = torch.randperm(3)
-        state = state.keep(order[:1]).join(state.keep(order[1:])) if number % 5 == 4 else state.keep(order)
-        rows, read = rows[order], read[order]
-    assert state.slots is not None
-
-
-def test_beam_search_finds_what_its_scores_say() -> None:
-    model = shaken(make(4)).eval()
-    source, lengths, _ = some_pairs(5, 9, 1)
-    limits = torch.full((5,), 10)
-    state = model.start((source, lengths))
-    request = Request(prompt=START, end_id=END, limits=limits)
-    for row, one in enumerate(decode(model, state, request, DecodingConfig(beam=4))):
-        ids = [*one.best.ids, END][:10]
-        with torch.no_grad():
-            logits = model(source[row : row + 1], lengths[row : row + 1], torch.tensor([[START, *ids[:-1]]]))
-        told = logits[0].log_softmax(-1).gather(1, torch.tensor(ids)[:, None]).sum()
-        assert one.best.score * len(ids) == pytest.approx(float(told), abs=1e-3)
-
-
 @every_variant
 def test_the_formula_is_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, choices: dict[str, Any]) -> None:
     """One result by the formula that listeners get, by the one of short sequences, and by the fused kernel."""
@@ -280,7 +210,7 @@ def test_a_bias_is_made_once_a_forward_pass(monkeypatch: pytest.MonkeyPatch) -> 
     assert calls[2:] == [(1, 3, 6, 6), (1, 3, 2, 2), (1, 3, 1, 3)]
 
 
-# -- first weights, dropout, learning, saving ---------------------------------------------------------------------------
+# -- first weights, dropout ---------------------------------------------------------------------------------------------
 
 
 def test_first_weights_are_those_of_t5() -> None:
@@ -321,29 +251,6 @@ def test_first_tokens_and_logits_vary_around_one(choices: dict[str, Any]) -> Non
     assert all(0.5 < float(tensor.std()) < 1.5 for tensor in record.values())
 
 
-def test_the_seed_alone_decides_the_first_weights() -> None:
-    torch.manual_seed(1)
-    first = make(5).state_dict()
-    torch.manual_seed(2)
-    again, other = make(5).state_dict(), make(6).state_dict()
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not torch.equal(first["encoder_relative_bias.weight"], other["encoder_relative_bias.weight"])
-
-
-def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation() -> None:
-    model = make(dropout=0.3)
-
-    def logits(seed: int) -> Tensor:
-        with seeded(seed):
-            out: Tensor = model(SOURCE, LENGTHS, TARGET)
-        return out
-
-    assert torch.equal(logits(1), logits(1))
-    assert not torch.allclose(logits(1), logits(2), atol=1e-2)
-    model.eval()
-    assert torch.equal(logits(1), logits(2))
-
-
 def test_what_leaves_a_stack_is_dropped_in_part() -> None:
     model = make(dropout=0.5)
     for name, states in {
@@ -351,43 +258,6 @@ def test_what_leaves_a_stack_is_dropped_in_part() -> None:
         "decoder": model.states(SOURCE, LENGTHS, TARGET),
     }.items():
         assert 0.3 < float((states == 0).float().mean()) < 0.7, name
-
-
-def test_one_batch_of_translations_is_learnt_by_heart(corpus: tuple[str, str]) -> None:
-    config = from_tables({"task": "translate", "data": {"train": list(corpus)}}, origin="test")
-    fields = {f"model.{name}": value for name, value in SIZES.items()}
-    settings = {"model.preset": "t5-tiny", **fields, "tokenizer.vocab_size": 320, "training.batch_tokens": 96}
-    config = override(config, {**settings, "model.d_model": 32, "model.n_decoder_layers": 1})
-    prepared = find_task("translate").prepare(config, vocabulary=None, progress=lambda what, done: None)
-    model = build_model(model_config(config.model, origin="test", **prepared.task.model_fields()), seed=3)
-    assert isinstance(model, T5)
-    batch = prepared.train.batch(prepared.train.order(0)[0], torch.device("cpu"))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    losses = []
-    for _ in range(60):
-        loss, weight = prepared.task.loss(model, batch, smoothing=0.0)
-        optimizer.zero_grad()
-        (loss / weight).backward()
-        optimizer.step()
-        losses.append(float(loss.detach()) / weight)
-    assert losses[-1] < 0.05 * losses[0]
-    # The loss reads the states and the output layer, decoding the logits: both say the same.
-    with torch.no_grad():
-        logits = model(batch.source, batch.source_lengths, batch.target[:, :-1])
-    told = prepared.task.loss(model, batch, smoothing=0.0)[0]
-    real = torch.arange(logits.shape[1]) < batch.target_lengths[:, None]
-    expected = F.cross_entropy(logits[real], batch.target[:, 1:][real], reduction="sum")
-    assert float(told.detach()) == pytest.approx(float(expected), rel=1e-4)
-
-
-@every_variant
-def test_saved_and_loaded_it_is_the_same(choices: dict[str, Any], tmp_path: Path) -> None:
-    model, other = make(1, **choices), make(2, **choices)
-    expected = model(SOURCE, LENGTHS, TARGET)
-    assert not torch.allclose(other(SOURCE, LENGTHS, TARGET), expected, atol=1e-2)
-    tensors.save(tmp_path / "model.safetensors", model.state_dict())
-    other.load_state_dict(tensors.load(tmp_path / "model.safetensors"))
-    assert torch.equal(other(SOURCE, LENGTHS, TARGET), expected)
 
 
 def test_matrices_are_shared() -> None:
@@ -427,7 +297,7 @@ def test_taps_have_their_documented_names() -> None:
 
 
 def test_only_norms_and_matrices_have_weights() -> None:
-    for choices in VARIANTS.values():
+    for choices in T5S.values():
         names = set(make(**choices).state_dict())
         assert all(name.endswith(".weight") for name in names)
         assert {"encoder_norm.weight", "decoder_norm.weight", "decoder.2.cross_attention.key.weight"} <= names
@@ -468,5 +338,5 @@ def test_presets() -> None:
 )
 def test_a_config_that_cannot_be(choices: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        T5(T5Config(**{"source_vocab": V, "target_vocab": V, **SIZES, **choices}))
+        T5(T5Config(**{"source_vocab": V, "target_vocab": V, **T5_SIZES, **choices}))
     assert str(caught.value) == text

@@ -1,44 +1,19 @@
-"""The Transformer: torch's own as a witness, and what is its own (test_encoder_decoder.py has the rest)."""
+"""The Transformer: torch's own as a witness, and what is its own (test_generators.py has the rest)."""
 
 from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
+from tests.models.generators import LENGTHS, SOURCE, TARGET, V
+from tests.models.generators import make_transformer as make
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, DataError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.parts.attention import MultiHeadAttention
 from regard.parts.decoder_layer import DecoderLayer
-from regard.parts.dropout import seeded
 from regard.parts.encoder_layer import EncoderLayer
-from regard.parts.positions import POSITIONS
 from regard.parts.taps import listening, recording
-
-V = 17
-SOURCE = torch.tensor([[5, 6, 7, 8, 9, 2], [4, 3, 2, 0, 0, 0], [11, 12, 13, 14, 2, 0]])
-LENGTHS = torch.tensor([6, 3, 5])
-TARGET = torch.tensor([[1, 4, 5, 6, 7], [1, 9, 9, 3, 8], [1, 16, 15, 14, 13]])
-
-# What test_encoder_decoder.py asks every model for, it asks each of these for.
-VARIANTS: dict[str, dict[str, Any]] = {
-    **{f"{positions} positions": {"positions": positions} for positions in POSITIONS},
-    "pre-norm": {"norm_order": "pre"},
-    "no norm": {"norm_order": "none"},
-    "rms": {"norm": "rms", "norm_order": "pre"},
-    "gated": {"feed_forward": "gated", "activation": "silu"},
-    "gelu": {"activation": "gelu"},
-    "window": {"window": 2},
-    "window, rotary": {"window": 2, "positions": "rotary", "norm_order": "pre"},
-    "concatenated": {"join_positions": "concatenate", "tied": "target"},
-    "concatenated, learned": {"join_positions": "concatenate", "positions": "learned", "tied": "none"},
-}
-
-
-def make(seed: int = 1, **choices: Any) -> Transformer:
-    sizes = {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 24, "dropout": 0.0}
-    return Transformer(TransformerConfig(source_vocab=V, target_vocab=V, **{**sizes, **choices}), seed=seed)
 
 
 def assert_close(first: Tensor, second: Tensor, *, atol: float = 1e-5) -> None:
@@ -187,26 +162,6 @@ def test_the_cache_is_no_longer_than_the_window(n_ids: int, positions: str) -> N
     assert state.lengths.tolist() == [77 + 77 % n_ids] * 3
 
 
-@rotary_or_sinusoidal
-@torch.no_grad()
-def test_rows_of_unequal_length_need_no_more_than_the_window(positions: str) -> None:
-    """In every step each row reads another number of ids; in between rows change places, leave and come back."""
-    model, target, expected = windowed(positions)
-    state, read, rows = model.start((SOURCE, LENGTHS)), torch.zeros(3, dtype=torch.long), torch.arange(3)
-    torch.manual_seed(5)
-    for number in range(20):
-        counts = torch.randint(1, 4, (len(rows),))
-        ids = target[rows[:, None], (read[:, None] + torch.arange(3)).clamp(max=79)]
-        logits, state = model.step(state, ids, counts)
-        read = read + counts
-        assert_close(logits, expected[rows, read - 1])
-        assert state.lengths.tolist() == read.tolist()
-        assert state.n_slots <= WINDOW
-        order = torch.randperm(len(rows))
-        state = state.keep(order[:1]).join(state.keep(order[1:])) if number % 5 == 4 else state.keep(order)
-        rows, read = rows[order], read[order]
-
-
 @torch.no_grad()
 def test_beams_forget_with_their_rows() -> None:
     """Hypotheses of one sentence that part and are reordered, after more tokens than the window holds."""
@@ -223,42 +178,7 @@ def test_beams_forget_with_their_rows() -> None:
     assert state.n_slots == WINDOW
 
 
-# -- dropout, learning, saving ------------------------------------------------------------------------------------------
-
-
-def test_dropout_is_a_function_of_the_seed_and_off_in_evaluation() -> None:
-    model = make(dropout=0.3)
-
-    def logits(seed: int) -> Tensor:
-        with seeded(seed):
-            out: Tensor = model(SOURCE, LENGTHS, TARGET)
-        return out
-
-    assert torch.equal(logits(1), logits(1))
-    assert not torch.allclose(logits(1), logits(2), atol=1e-2)
-    model.eval()
-    assert torch.equal(logits(1), logits(2))
-
-
-def test_one_batch_is_learnt_by_heart() -> None:
-    model = make(norm_order="pre", d_model=64, d_ff=64)
-    wanted = torch.cat([TARGET[:, 1:], torch.tensor([[2], [2], [2]])], dim=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(40):
-        loss = F.cross_entropy(model(SOURCE, LENGTHS, TARGET).flatten(0, 1), wanted.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
-    assert torch.equal(model(SOURCE, LENGTHS, TARGET).argmax(-1), wanted)
-
-
-def test_the_seed_alone_decides_the_first_weights() -> None:
-    torch.manual_seed(1)
-    first = make(5).state_dict()
-    torch.manual_seed(2)
-    again = make(5).state_dict()
-    assert all(torch.equal(first[name], again[name]) for name in first)
+# -- first weights ------------------------------------------------------------------------------------------------------
 
 
 def test_a_shared_part_starts_the_same_whatever_else_is_chosen() -> None:
@@ -314,21 +234,6 @@ def test_taps_have_their_documented_names() -> None:
     assert record["decoder.2.cross_attention.weights"].shape == (3, 2, 5, 6)
     assert not record["decoder.2.cross_attention.weights"][1, :, :, 3:].any()
     assert record["decoder.0.self_attention.weights"].triu(1).abs().max() == 0
-
-
-def test_decoding_has_the_same_taps() -> None:
-    model = make()
-    with recording(model) as whole:
-        model(SOURCE, LENGTHS, TARGET)
-    with recording(model) as stepped, torch.no_grad():
-        model.step(model.start((SOURCE, LENGTHS)), TARGET)
-    assert set(stepped) == set(whole)
-    for name in (
-        "decoder.1.cross_attention.weights",
-        "decoder.1.self_attention.weights",
-        "encoder.1.self_attention.key",
-    ):
-        assert_close(stepped[name], whole[name])
 
 
 def test_a_silenced_head_changes_the_output() -> None:

@@ -1,4 +1,4 @@
-"""A config for tiny runs, and runs driven to their end or to a certain event."""
+"""A config for tiny runs, runs driven to their end or to a certain event, and one that is finished."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,9 +8,25 @@ import pytest
 
 from regard import config as configuration
 from regard.config import RunConfig
-from regard.training.events import Event
+from regard.training.events import Event, Updated
+from regard.training.run import train
 
 Stop = Callable[[Event], bool]
+
+
+def kinds(events: list[Event]) -> list[str]:
+    """The names of the events' classes."""
+    return [type(event).__name__ for event in events]
+
+
+def of(kind: type, events: list[Event]) -> list[Any]:
+    """The events of one class."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+def at_step(step: int) -> Stop:
+    """Whether an event is this update."""
+    return lambda event: isinstance(event, Updated) and event.update.step == step
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +68,14 @@ def tensors_of() -> Callable[[Path], dict[str, bytes]]:
         return {str(file.relative_to(run)): file.read_bytes() for file in files}
 
     return read
+
+
+@pytest.fixture(scope="session")
+def finished(
+    make_config: Callable[..., RunConfig],
+    drive: Callable[..., list[Event]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, list[Event]]:
+    """A run of six steps, validated at four and at its end. To be read, not changed."""
+    path = tmp_path_factory.mktemp("finished") / "run"
+    return path, drive(train(make_config({"training.steps": 6, "training.average": 2}), path))

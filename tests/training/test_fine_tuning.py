@@ -1,5 +1,6 @@
 """How weights of another run learn: which layer is how far from the top, what is frozen, what is refused."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from torch import nn
 
 from regard.config import ModelTable, TrainingConfig
 from regard.errors import ConfigError
-from regard.models.presets import build_model, model_config
+from regard.models.presets import PRESETS, Preset, build_model, model_config
+from regard.parts.stack import HasStacks
 from regard.training.fine_tuning import check_fine_tuning, facts, layers_above, prepare_fine_tuning
 
 
@@ -109,6 +111,36 @@ def test_recurrent_layers_and_bare_networks() -> None:
     assert found["bridge.layers.0"] == {1}, "a list inside a layer counts no layers"
     assert found["source_embedding"] == {2}
     assert set(layers_above(nn.Linear(2, 2)).values()) == {0}
+
+
+FAMILIES = {preset.family: preset for preset in reversed(PRESETS.values())}
+
+
+@pytest.mark.parametrize("preset", [*FAMILIES.values(), PRESETS["captioner-rnn"]], ids=lambda preset: preset.name)
+def test_every_family_declares_its_stacks(preset: Preset) -> None:
+    sizes = {"n_channels": 3, "image_size": 112}
+    undecided = [field.name for field in dataclasses.fields(preset.config) if field.default is dataclasses.MISSING]
+    with torch.device("meta"):
+        model = build(preset.name, **{name: sizes.get(name, 20) for name in undecided})
+    declared = [stack for module in model.modules() if isinstance(module, HasStacks) for stack in module.stacks()]
+    layers = [layer for stack in declared for layer in stack.layers]
+    assert layers
+    assert len(set(layers)) == len(layers), "no layer is in two stacks"
+
+
+class Custom(nn.Module):
+    """A network that declares no stacks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(5, 4)
+        self.blocks = nn.ModuleList(nn.ModuleList(nn.Linear(4, 4) for _ in range(2)) for _ in range(3))
+        self.top = nn.Linear(4, 5)
+
+
+def test_lists_of_layers_are_the_stacks_of_a_custom_network() -> None:
+    found = heights(Custom())
+    assert found == {"words": {3}, "blocks.0": {2}, "blocks.1": {1}, "blocks.2": {0}, "top": {0}}
 
 
 def test_the_rate_falls_from_the_top_downwards() -> None:

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import torch
 from tests.conftest import draw_stripes
+from tests.training.conftest import at_step
 from torch import Tensor, nn
 
 import regard
@@ -157,10 +158,6 @@ def is_same(undisturbed: Path, tensors_of: Callable[[Path], dict[str, bytes]]) -
     return compare
 
 
-def at_step(step: int) -> Callable[[Event], bool]:
-    return lambda event: isinstance(event, Updated) and event.update.step == step
-
-
 def test_the_undisturbed_run_has_each_step_once(undisturbed: Path) -> None:
     found = records(undisturbed)
     assert [record["step"] for record in found if record["kind"] == "train"] == list(range(1, LAST + 1))
@@ -252,10 +249,10 @@ def test_with_batches_read_ahead_and_resumed_with_more_workers(
     path = tmp_path / "run"
     ahead = dataclasses.replace(config, runtime=dataclasses.replace(config.runtime, workers=1))
     drive(train(ahead, path), at_step(14))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
     events = drive(resume(path, settings={"runtime.workers": 3}))
     assert events[0].step == 12
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reading-ahead")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
     is_same(path)
 
 

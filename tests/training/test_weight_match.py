@@ -1,11 +1,11 @@
 """Which weights of two models match: by name and shape, but for other tokens and another head."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.config import ModelTable
 from regard.models.presets import build_model, model_config
-from regard.training.weight_match import match_weights, token_weights
+from regard.training.weight_match import head_path, match_weights, token_weights
 from regard.training.weight_report import grouped
 
 
@@ -22,9 +22,16 @@ def test_what_matches_has_the_name_and_the_shape() -> None:
 
 
 def test_a_head_for_something_else_is_not_looked_at() -> None:
-    found = match_weights(shapes(a=2, head_x=1, head_y=3), shapes(a=2, head_x=1, head_y=5), heads=False)
+    found = match_weights(shapes(a=2, head_x=1, head_y=3), shapes(a=2, head_x=1, head_y=5), without="head")
     assert (found.loaded, found.new, found.reshaped) == ({"a": "a"}, ("head.x", "head.y"), {})
     assert found.skipped == ("head.x", "head.y")
+
+
+def test_a_head_is_found_by_its_attribute() -> None:
+    fields = {"vocab": 20, "n_layers": 1, "d_model": 8, "n_heads": 2, "d_ff": 8}
+    bert = build_model(model_config(ModelTable(preset="bert-tiny", fields=fields), origin="test"))
+    assert head_path(bert) == "head"
+    assert head_path(nn.Linear(2, 2)) is None
 
 
 def test_rows_of_other_tokens_are_not_loaded_though_they_match() -> None:
@@ -50,7 +57,7 @@ def test_an_encoder_keeps_all_but_its_head() -> None:
         build_model(model_config(ModelTable(preset="bert-tiny", fields={**fields, **head}), origin="test"))
         for head in ({"head": "words"}, {"head": "sequence", "n_outputs": 3})
     )
-    found = match_weights(classified.state_dict(), masked.state_dict(), heads=False)
+    found = match_weights(classified.state_dict(), masked.state_dict(), without="head")
     assert grouped(found.loaded) == "embedding.… (5 tensors), encoder.0…encoder.1 (32 tensors)"
     assert sorted(found.new) == ["head.output.bias", "head.output.weight", "pooler.dense.bias", "pooler.dense.weight"]
     assert (grouped(found.skipped), found.reshaped) == ("head.… (5 tensors)", {})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.training.conftest import at_step
 from torch import Tensor, nn
 
 from regard import config as configuration
@@ -17,7 +18,7 @@ from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, ConfigError, RunError, UsageError
 from regard.runs import checkpoints
 from regard.tasks.translation.task import TranslationTask
-from regard.training.events import Event, Report, Updated
+from regard.training.events import Event, Report
 from regard.training.run import resume, train
 from regard.training.weight_match import token_weights
 from regard.training.weight_transfer import ema_or_weights
@@ -25,10 +26,6 @@ from regard.training.weight_transfer import ema_or_weights
 MakeConfig = Callable[..., RunConfig]
 Drive = Callable[..., list[Event]]
 TensorsOf = Callable[[Path], dict[str, bytes]]
-
-
-def at_step(step: int) -> Callable[[Event], bool]:
-    return lambda event: isinstance(event, Updated) and event.update.step == step
 
 
 def weights(run: Path, step: int) -> dict[str, Tensor]:
@@ -311,29 +308,23 @@ APART: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("apart", APART, ids=["plain", "frozen", "slow"])
-@pytest.mark.parametrize("stop", [2, 5], ids=["before the first save", "after it"])
 def test_stopped_and_resumed_to_the_same_bytes(
-    apart: dict[str, Any],
-    stop: int,
-    first: Path,
-    begin: MakeConfig,
-    drive: Drive,
-    tmp_path: Path,
-    tensors_of: TensorsOf,
+    apart: dict[str, Any], first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path, tensors_of: TensorsOf
 ) -> None:
     source = Path(shutil.copytree(first, tmp_path / "first"))
     settings = {"training.init": str(source), "training.ema": 0.8, "training.weight_decay": 0.1, **apart}
     config = begin({**settings, "training.validate_every": 4, "training.save_every_steps": 4})
     whole = drive(train(config, tmp_path / "whole", vocabulary=source / "vocabulary"))
-    drive(train(config, tmp_path / "parts", vocabulary=source / "vocabulary"), at_step(stop))
-    if stop == 5:
-        shutil.rmtree(source)  # the checkpoint has all that is needed
-    resumed = drive(resume(tmp_path / "parts"))
-    assert isinstance(resumed[0], Report)
-    assert facts(resumed) == facts(whole)
-    assert tensors_of(tmp_path / "parts") == tensors_of(tmp_path / "whole")
-    cards = [(tmp_path / name / "README.md").read_text() for name in ("whole", "parts")]
-    assert cards[0].split("\n", 1)[1] == cards[1].split("\n", 1)[1].replace("parts", "whole")
+    for stop, when in ((2, "before the first save"), (5, "after it")):
+        drive(train(config, tmp_path / when, vocabulary=source / "vocabulary"), at_step(stop))
+        if stop == 5:
+            shutil.rmtree(source)  # the checkpoint has all that is needed
+        resumed = drive(resume(tmp_path / when))
+        assert isinstance(resumed[0], Report)
+        assert facts(resumed) == facts(whole)
+        assert tensors_of(tmp_path / when) == tensors_of(tmp_path / "whole"), when
+        cards = [(tmp_path / name / "README.md").read_text() for name in ("whole", when)]
+        assert cards[0].split("\n", 1)[1] == cards[1].split("\n", 1)[1].replace(when, "whole")
 
 
 def test_frozen_layers_stay_as_they_are_and_the_rest_learns(

@@ -13,7 +13,8 @@ from regard.cli.terminal import Waiting, print_facts, print_json, print_lines, p
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.data.pairs.check import DataReport, Overlap, ScreeningReport
+    from regard.data.pairs.check import DataReport, Overlap
+    from regard.data.pipeline.bad_rows import BadRows
 
 N_FIRST = 5  # rows that tell what a table holds
 
@@ -43,14 +44,14 @@ def check(
     print_facts(count_rows(report), results())
     print_lines([""])
     print_table(["length", "mean", "median", "95 %", "longest"], length_rows(report))
-    show_bad(report.screening)
+    show_bad(report.bad_rows)
     if report.overlap is not None:
         show_overlap(report.overlap)
 
 
 def refuse_others(files: Sequence[str], *, source: str, target: str) -> None:
     """Refuse what is no parallel text: it is checked when a run over it is prepared."""
-    from regard.data.captions.columns import names_image
+    from regard.data.captions.rows import names_image
     from regard.data.formats.columns import LABELS, TARGETS, plain
     from regard.data.formats.files import check_file
     from regard.data.formats.registry import Fields, format_of, read_rows
@@ -78,7 +79,7 @@ def refuse_others(files: Sequence[str], *, source: str, target: str) -> None:
 def count_rows(report: "DataReport") -> list[tuple[str, str]]:
     """How many pairs there are, and of what kind."""
     return [
-        ("pairs", f"{report.n_pairs:,} good of {report.screening.n_read:,}"),
+        ("pairs", f"{report.n_pairs:,} good of {report.bad_rows.n_read:,}"),
         ("duplicates", f"{report.n_duplicates:,} pairs stood before"),
         ("ambiguous", f"{report.n_ambiguous_sources:,} sources have several translations"),
         ("copied", f"{report.n_copied:,} targets are their source"),
@@ -99,14 +100,14 @@ def length_rows(report: "DataReport") -> list[list[str]]:
     ]
 
 
-def show_bad(screening: "ScreeningReport") -> None:
+def show_bad(bad_rows: "BadRows") -> None:
     """Show why pairs are bad, with the first examples."""
-    if not screening.n_bad:
+    if not bad_rows.n_bad:
         return
-    print_lines(["", f"{screening.n_bad:,} bad pairs ({screening.n_bad / screening.n_read:.2%})"])
-    for reason, count in screening.reasons.items():
+    print_lines(["", f"{bad_rows.n_bad:,} bad pairs ({bad_rows.n_bad / bad_rows.n_read:.2%})"])
+    for reason, count in bad_rows.reasons.most_common():
         print_lines([f"  {count:,} {reason}"])
-        print_lines([f"    {bad.file}:{bad.line} {bad.excerpt}" for bad in screening.examples[reason]])
+        print_lines([f"    {bad.file}:{bad.line} {bad.excerpt}" for bad in bad_rows.examples[reason]])
 
 
 def show_overlap(overlap: "Overlap") -> None:
@@ -115,4 +116,4 @@ def show_overlap(overlap: "Overlap") -> None:
     print_lines([f"  {overlap.n_shared_pairs:,} of them ({overlap.pair_share:.2%}) stand in the training data"])
     print_lines([f"  {overlap.n_shared_sources:,} of their sources ({overlap.source_share:.2%}) do"])
     print_lines([f"    {one.place} = {one.train_place} {one.source}" for one in overlap.examples])
-    show_bad(overlap.screening)
+    show_bad(overlap.bad_rows)

@@ -11,10 +11,10 @@ from regard.cli.prediction_view import as_cells, as_lines, column_names
 from regard.cli.terminal import Waiting
 from regard.cli.translate import CHUNK
 from regard.config import DataConfig
+from regard.data.formats.conll import Tagged, is_conllu, read_tagged
+from regard.data.formats.registry import row_writer
 from regard.data.formats.rows import Bad, byte_lines, decode
-from regard.data.formats.writing import AddedColumns
 from regard.data.labelled.rows import read_labelled
-from regard.data.labelled.tags import Tagged, is_conllu, read_tagged
 from regard.data.labelled.vectors import read_labelled_vectors
 from regard.errors import DataError
 
@@ -51,8 +51,7 @@ def _table(
     loaded: "Run", file: str, data: DataConfig, *, top: int, json: bool, progress: Waiting
 ) -> Iterator[list[str]]:
     names = column_names(loaded.config.task, top=top)
-    table = AddedColumns(file, names, wanted=(data.text, data.text_b, data.label))
-    originals = table.rows()
+    table = row_writer(file, names, columns=(data.text, data.text_b, data.label))
     rows = read_labelled([file], data, labelled=False)
     heading = table.heading()  # written with the first rows: of a file that is refused, nothing comes out
     n_rows = 0
@@ -61,10 +60,7 @@ def _table(
         if json:
             yield [json_line(row.line, (row.text, row.text_b), one, top=top) for row, one in answers]
             continue
-        written = [
-            table.line(next(original for line, original in originals if line == row.line), as_cells(one, top=top))
-            for row, one in answers
-        ]
+        written = [table.line(row.row, as_cells(one, top=top)) for row, one in answers]
         yield [*heading, *written]
         heading = []
     if not n_rows:

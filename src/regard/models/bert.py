@@ -26,6 +26,7 @@ from regard.parts.initialisation import initialise
 from regard.parts.norms import LayerNorm
 from regard.parts.positions import Learned
 from regard.parts.residual import PostNorm
+from regard.parts.stack import Stack
 from regard.parts.taps import tap
 
 # Of the published model: what its norms add to the variance, and how far its first weights spread.
@@ -131,6 +132,10 @@ class Bert(EncoderOnly):
         for layer in self.encoder:
             x = layer(x, mask)
         return x
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers that a token passes, for layer-wise learning rates."""
+        return (Stack(self.encoder, below=(self.embedding,)),)
 
     def pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
         """(B, T, D), of which (B,) are real, to one state per sequence (B, D); of the class token, through the pooler."""

@@ -17,6 +17,7 @@ from regard.models.model_config import ModelConfig
 from regard.parts.convolution import ImageConvolution, check_images
 from regard.parts.heads import SequenceHead
 from regard.parts.initialisation import initialise
+from regard.parts.stack import Stack
 from regard.parts.taps import tap
 
 
@@ -50,6 +51,10 @@ class ConvNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to logits (B, N)."""
         return tap(self, "logits", self.head(self.features(images).mean(1)))
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The convolutions, for layer-wise learning rates."""
+        return (Stack(self.layers),)
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to what was found at each place of the last map (B, H' · W', D), row by row."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.parts.decoder_state import DecoderState, GrowingPast, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer
 from regard.parts.masks import Mask
+from regard.parts.stack import Stack
 from regard.parts.taps import anybody_listens, tap
 
 
@@ -21,6 +22,7 @@ class DecoderOnly(nn.Module):
     """
 
     embedding: InputEmbedding
+    decoder: nn.ModuleList
     decoder_norm: nn.Module
     output: OutputLayer
     window: int | None
@@ -28,6 +30,10 @@ class DecoderOnly(nn.Module):
     def blocks(self, x: Tensor, positions: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
         """(B, T, D) at positions (T,) or (B, T) through all blocks, to the same; a KV cache grows by them."""
         raise NotImplementedError
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers that a token passes, for layer-wise learning rates."""
+        return (Stack(self.decoder, below=(self.embedding,)),)
 
     def start(self, n_sentences: int) -> DecoderState:
         """The state of so many sentences that have read nothing."""

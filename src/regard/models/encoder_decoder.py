@@ -17,6 +17,7 @@ from regard.parts.decoder_state import DecoderState, GrowingPast, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer
 from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.positions import Rotation
+from regard.parts.stack import Stack
 from regard.parts.taps import tap
 
 
@@ -53,6 +54,10 @@ class TransformerDecoder(nn.Module):
         """The tap that shows best which part of the memory a target token was read from."""
         return f"decoder.{max(0, len(self.decoder) - 2)}.cross_attention.weights"
 
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers that a target token passes, for layer-wise learning rates."""
+        return (Stack(self.decoder, below=(self.target_embedding,)),)
+
     def start_from(self, memory: Tensor, memory_mask: Mask = EVERYTHING) -> DecoderState:
         """Project the memory (B, S, D) once for every layer, before anything is written."""
         keys_values = (layer.cross_attention.keys_values(memory) for layer in self._decoder_layers)
@@ -83,6 +88,13 @@ class TransformerDecoder(nn.Module):
 
 class EncoderDecoder(TransformerDecoder):
     """Encoder and decoder, while decoding: `start`, then `step`, as `decoding.protocol` asks."""
+
+    source_embedding: InputEmbedding
+    encoder: nn.ModuleList
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers of both sides, for layer-wise learning rates."""
+        return (Stack(self.encoder, below=(self.source_embedding,)), *super().stacks())
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """source ids (B, S) of (B,) lengths to the memory (B, S, D)."""

@@ -28,6 +28,7 @@ from regard.parts.masks import Mask
 from regard.parts.recurrent import CELLS, Cell, CellState, RecurrentEncoder
 from regard.parts.recurrent_state import RecurrentState
 from regard.parts.scores import FUNCTIONS, SCORES, StateAttention, check_dot, function_width
+from regard.parts.stack import Stack
 from regard.parts.taps import tap
 
 
@@ -83,6 +84,10 @@ class Bridge(nn.Module):
         self.layers = nn.ModuleList(
             nn.ModuleList(nn.Linear(d_final, d_state) for _ in range(CELLS[cell].n_tensors)) for _ in range(n_layers)
         )
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """One layer for each of the decoder's, for layer-wise learning rates."""
+        return (Stack(self.layers),)
 
     def forward(self, final: tuple[CellState, ...]) -> tuple[CellState, ...]:
         """For each layer, (B, d_final) to (B, D)."""
@@ -185,6 +190,10 @@ class RecurrentDecoder(nn.Module):
         """The tap that shows which part of the memory a target token was read from; None without attention."""
         return None if self.decoder.attention is None else "decoder.attention.weights"
 
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers that a target token passes, for layer-wise learning rates."""
+        return (Stack(self.decoder.layers, below=(self.target_embedding,)),)
+
     def embedded(self, target: Tensor) -> Tensor:
         """target ids (B, T) to (B, T, D), which the decoder reads."""
         return _embedded(self.target_embedding, target)
@@ -243,6 +252,10 @@ class Recurrent(RecurrentDecoder):
         """What the output layer reads, (B, T, D). Padding stands behind the target, where no real position sees it."""
         states: Tensor = self.decoder(self.embedded(target), self.start((source, source_lengths)))
         return states
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers of both sides, for layer-wise learning rates."""
+        return (Stack(self.encoder.layers, below=(self.source_embedding,)), *super().stacks())
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """source ids (B, S) of (B,) lengths to the encoder's states (B, S, D), those of both directions side by side."""

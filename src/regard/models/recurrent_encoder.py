@@ -18,6 +18,7 @@ from regard.parts.embedding import InputEmbedding, make_tokens
 from regard.parts.heads import POOLINGS, find_pooling, make_head
 from regard.parts.initialisation import initialise
 from regard.parts.recurrent import CELLS, RecurrentEncoder
+from regard.parts.stack import Stack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,10 @@ class RecurrentEncoderModel(EncoderOnly):
     def forward(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
         """What the head says, from inputs as in `encode`."""
         return self.answer(self.encode(inputs, lengths, segments), lengths)
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers that a token passes, for layer-wise learning rates."""
+        return (Stack(self.encoder.layers, below=(self.embedding,)),)
 
     def encode(self, inputs: Tensor, lengths: Tensor, segments: Tensor | None = None) -> Tensor:
         """ids (B, T), or vectors (B, T, F), padded behind, of (B,) lengths; to the last states (B, T, D·directions).

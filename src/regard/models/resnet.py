@@ -29,6 +29,7 @@ from regard.parts.convolution import (
 )
 from regard.parts.heads import SequenceHead
 from regard.parts.initialisation import initialise
+from regard.parts.stack import Stack
 from regard.parts.taps import listening, tap
 
 # How much wider a block's output is than its 3 × 3 convolutions.
@@ -159,6 +160,10 @@ class ResNetBackbone(nn.Module):
         for stage in self.stage:
             x = stage(x)
         return tap(self, "states", x.flatten(2).transpose(1, 2))
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The blocks of all stages, for layer-wise learning rates."""
+        return (Stack([self.get_submodule(name) for name in self.block_names], below=(self.stem,)),)
 
     @property
     def block_names(self) -> dict[str, bool]:

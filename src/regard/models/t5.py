@@ -38,6 +38,7 @@ from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
 from regard.parts.positions import RelativeBias
 from regard.parts.residual import PreNorm
+from regard.parts.stack import Stack
 from regard.parts.taps import tap
 
 
@@ -113,6 +114,13 @@ class T5(EncoderDecoder):
         n_inputs = matrix.shape[1]
         # Queries carry what other models divide the scores by.
         return 1 / math.sqrt(n_inputs * self.config.d_head if role == "query" else n_inputs)
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers of both sides, for layer-wise learning rates."""
+        return (
+            Stack(self.encoder, below=(self.source_embedding, self.encoder_relative_bias)),
+            Stack(self.decoder, below=(self.target_embedding, self.decoder_relative_bias)),
+        )
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """source ids (B, S), padded behind, of (B,) lengths; target ids (B, T) from the start token; to logits (B, T, V)."""

@@ -23,6 +23,7 @@ from regard.parts.initialisation import initialise
 from regard.parts.norms import LayerNorm
 from regard.parts.patches import PatchEmbedding, check_patches
 from regard.parts.residual import PreNorm
+from regard.parts.stack import Stack
 from regard.parts.taps import anybody_listens, tap
 
 EPSILON = 1e-12  # what the norms of the published model add to the variance
@@ -71,6 +72,10 @@ class ViTBackbone(nn.Module):
         # As wide as the patches they are added to; else where a patch lies is hardly seen, and learned late.
         with torch.no_grad():
             self.embedding.positions.weight.mul_(math.sqrt(self.config.d_model))
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers that a patch passes, for layer-wise learning rates."""
+        return (Stack(self.encoder, below=(self.embedding,)),)
 
     def features(self, images: Tensor) -> Tensor:
         """(B, C, H, W) to the states of the patches (B, P, D), row by row: what a captioner attends to."""

@@ -10,11 +10,7 @@ from torch import nn
 
 from regard.config import TrainingConfig
 from regard.errors import ConfigError
-
-# What lies below all layers: of tokens, patches, positions, and a first convolution. By its first word, of which stack;
-# else of all in the same network.
-_BELOW = ("embedding", "relative_bias", "stem")
-_STACKS = {"source": "encoder", "encoder": "encoder", "target": "decoder", "decoder": "decoder"}
+from regard.parts.stack import HasStacks, Stack
 
 
 def check_fine_tuning(training: TrainingConfig) -> None:
@@ -67,36 +63,29 @@ def layer_lr_factors(model: nn.Module, loaded: Collection[str], training: Traini
 def layers_above(model: nn.Module) -> dict[str, int]:
     """Count for each parameter the layers between it and the top of its own stack; embeddings lie below all layers.
 
-    What belongs to no stack, such as the norm behind it or a head, has none above it. The blocks of a ResNet are layers.
+    What belongs to no stack, such as the norm behind it or a head, has none above it.
     """
-    stacks: dict[str, list[str]] = {}  # the layers of each, from the bottom to the top
-    for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in stacks):
-            stacks[path] = [
-                layer for number, member in enumerate(module) for layer in _layers(f"{path}.{number}", member)
-            ]
-    return {name: _layers_above(name, stacks) for name, _ in model.named_parameters()}
-
-
-def _layers(path: str, member: nn.Module) -> list[str]:
-    """The paths of the layers in a member of a stack: it is one, unless it is a stage, which only holds a stack itself."""
-    match list(member.named_children()):
-        case [(name, nn.ModuleList() as blocks)]:
-            return [f"{path}.{name}.{number}" for number in range(len(blocks))]
-    return [path]
-
-
-def _layers_above(name: str, stacks: dict[str, list[str]]) -> int:
-    for layers in stacks.values():
+    heights: dict[nn.Parameter, int] = {}
+    for stack in _stacks(model):
+        layers = list(stack.layers)
         for n_above, layer in enumerate(reversed(layers)):
-            if name.startswith(f"{layer}."):
-                return n_above
-    words = name.split(".")
-    for place, word in enumerate(words):
-        if word.endswith(_BELOW):
-            above = ".".join([*words[:place], _STACKS.get(word.split("_")[0], "")])
-            return max((len(layers) for path, layers in stacks.items() if path.startswith(above)), default=0)
-    return 0
+            heights |= dict.fromkeys(layer.parameters(), n_above)
+        below = (parameter for module in stack.below for parameter in module.parameters())
+        heights = dict.fromkeys(below, len(layers)) | heights  # a tied embedding belongs to the first stack that has it
+    return {name: heights.get(parameter, 0) for name, parameter in model.named_parameters()}
+
+
+def _stacks(model: nn.Module) -> list[Stack]:
+    """The stacks that a network and its parts declare; of a custom one that declares none, its lists of layers."""
+    declared = [stack for module in model.modules() if isinstance(module, HasStacks) for stack in module.stacks()]
+    if declared:
+        return declared
+    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    lists: dict[str, nn.ModuleList] = {}
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in lists):
+            lists[path] = module
+    return [Stack(layers, below=embeddings) for layers in lists.values()]
 
 
 def facts(model: nn.Module, factors: dict[str, float], training: TrainingConfig) -> tuple[tuple[str, str], ...]:

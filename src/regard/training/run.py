@@ -13,7 +13,7 @@ from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig, override, refuse_unread, to_toml
-from regard.data.pairs.check import content_hash
+from regard.data.pipeline.hashes import content_hash
 from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
 from regard.models.presets import build_model, check_model, model_config, rebuild_model, resolved

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from regard.parts.embedding import OutputLayer, TokenEmbedding
 from regard.runs.tensors import find_tied
 
-HEAD = "head."
-
 Shape = tuple[int, ...]
 
 
@@ -24,14 +22,18 @@ class WeightMatch:
 
 
 def match_weights(
-    own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], *, of_tokens: Collection[str] = (), heads: bool = True
+    own: Mapping[str, Tensor],
+    theirs: Mapping[str, Tensor],
+    *,
+    of_tokens: Collection[str] = (),
+    without: str | None = None,
 ) -> WeightMatch:
     """Find for each tensor of a model one of another's that has its name and shape.
 
     of_tokens: names that are not loaded even so, since their rows stand for other tokens
-    heads: whether those under `head.` are looked at
+    without: the path of a module, a head for something else, whose tensors are not looked at
     """
-    offered = {name for name in theirs if heads or not name.startswith(HEAD)}
+    offered = {name for name in theirs if without is None or not name.startswith(f"{without}.")}
     loaded: dict[str, str] = {}
     reshaped: dict[str, tuple[Shape, Shape]] = {}
     new, met = [], set()
@@ -49,6 +51,11 @@ def match_weights(
             new.append(first)
     skipped = tuple(names[0] for names in _tied(theirs) if not met & {*names})
     return WeightMatch(loaded=loaded, new=tuple(new), reshaped=reshaped, skipped=skipped)
+
+
+def head_path(model: nn.Module) -> str | None:
+    """Return where a network has what its task asks of it: the attribute `head`, of ours and of custom ones alike."""
+    return "head" if isinstance(getattr(model, "head", None), nn.Module) else None
 
 
 def token_weights(model: nn.Module) -> set[str]:

@@ -30,7 +30,7 @@ from regard.tasks.images.preprocessing import FILE as IMAGES
 from regard.tasks.labelling.labels import FILE as LABELS
 from regard.tasks.task import Task
 from regard.training.init_from import ParentRun, tokenizer_files
-from regard.training.weight_match import match_weights, token_weights
+from regard.training.weight_match import head_path, match_weights, token_weights
 from regard.training.weight_report import Facts, differing_settings, grouped, match_facts
 
 
@@ -97,7 +97,7 @@ def warm_start(
         model.state_dict(),
         theirs,
         of_tokens=() if same_tokens else token_weights(model),
-        heads=same_labels and task.spec.name == parent.config.task,
+        without=None if same_labels and task.spec.name == parent.config.task else head_path(model),
     )
     if not any(theirs[name].dim() > 1 for name in found.loaded.values()):
         raise CheckpointError(

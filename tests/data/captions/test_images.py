@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from regard.data.captions.images import ListedImages, unnamed
+from regard.data.formats.rows import Bad
 from regard.data.images.decoding import ImageShape
+from regard.data.images.rows import LabelledImage
 from regard.data.images.storage import stored_images
-from regard.data.images.survey import OTHER, BadImage, ImageFaults, LabelledImage
 from regard.errors import DataError
 
 SHAPE = ImageShape(4, 3)
@@ -46,7 +47,7 @@ def test_bad_images_have_a_reason(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"nothing")
     found = list(listed(tmp_path, "a.png", "none.png").images(SHAPE))
     root = str(tmp_path)
-    assert found == [BadImage(root, "/a.png", "no image"), BadImage(root, "/none.png", "cannot be opened")]
+    assert found == [Bad(root, "/a.png", "no image"), Bad(root, "/none.png", "cannot be opened")]
 
 
 def test_the_shape_that_suits_them(tmp_path: Path) -> None:
@@ -81,16 +82,8 @@ def test_listed_images_are_stored_like_others(tmp_path: Path) -> None:
     assert found.images(np.arange(8))[:, 0, 0, 0].tolist() == list(range(8))
     assert found.places([3]) == [f"{tmp_path}/3.png"]
     # All of them, not the first: the rows that name these images go with them.
-    assert found.faults.by_place() == {f"{tmp_path}/bad{number}.png": "no image" for number in range(8)}
-
-
-def test_files_that_claim_nothing_are_not_all_remembered() -> None:
-    faults = ImageFaults(["a"])
-    for number in range(9):
-        faults.add(BadImage("a", f"/{number}.txt", OTHER))
-        faults.add(BadImage("a", f"/{number}.png", "no image"))
-    assert (len(faults.examples[OTHER]), len(faults.examples["no image"])) == (5, 9)
-    assert len(faults.by_place()) == 9
+    bad = found.bad_images.examples
+    assert [one.place for one in bad["no image"]] == [f"{tmp_path}/bad{number}.png" for number in range(8)]
 
 
 def test_which_images_are_held_out(tmp_path: Path) -> None:
@@ -98,10 +91,10 @@ def test_which_images_are_held_out(tmp_path: Path) -> None:
         save(tmp_path / f"{number}.png", number)
         save(tmp_path / f"{number}-again.png", number)
     names = [f"{number}{again}.png" for again in ("", "-again") for number in range(40)]
-    held_out = stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(0)
+    held_out = stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(0)[0]
     assert held_out.sum() == 8
     assert (held_out[:40] == held_out[40:]).all()
-    assert stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(20).sum() == 20
+    assert stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(20)[0].sum() == 20
     with pytest.raises(DataError, match=r"^data\.valid_size asks for 99 images, and there are 80\."):
         stored_images([listed(tmp_path, *names)], SHAPE, quiet).held_out(99)
 

@@ -1,5 +1,6 @@
 """The rows of tables as captions of images: with a header or without, in splits or whole, every path inside the folder."""
 
+import dataclasses
 import gzip
 import json
 import os
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regard.config import DataConfig
-from regard.data.captions.columns import CaptionColumns
-from regard.data.captions.rows import Captioned, CaptionTable, open_table
+from regard.data.captions.rows import CaptionColumns, Captioned, choose_caption_columns
+from regard.data.captions.source import CaptionSource
 from regard.data.formats import Bad
 from regard.errors import DataError
 
@@ -33,12 +34,18 @@ def write(path: Path, content: str | bytes) -> str:
     return str(path)
 
 
-def table(path: Path, content: str | bytes, **settings: Any) -> CaptionTable:
-    return open_table(write(path, content), DataConfig(**settings))
+def opened(file: str, **settings: Any) -> CaptionSource:
+    source = CaptionSource(files=(file,), data=DataConfig(**settings))
+    assert len(source.tables) == 1
+    return source
 
 
-def read(opened: CaptionTable, *splits: str) -> list[Captioned | Bad]:
-    return list(opened.captions(splits))
+def table(path: Path, content: str | bytes, **settings: Any) -> CaptionSource:
+    return opened(write(path, content), **settings)
+
+
+def read(source: CaptionSource, *splits: str) -> list[Captioned | Bad]:
+    return list(dataclasses.replace(source, splits=splits).read())
 
 
 def fault(path: Path, content: str | bytes, **settings: Any) -> DataError:
@@ -62,11 +69,11 @@ def fault(path: Path, content: str | bytes, **settings: Any) -> DataError:
     ],
 )
 def test_a_table_with_a_header(images: Path, name: str, content: str) -> None:
-    opened = table(images / name, content)
+    source = table(images / name, content)
     first = 2 - name.endswith(".jsonl")
-    assert read(opened) == [
-        Captioned("A dog.", f"{images}/a.jpg", "", opened.file, first),
-        Captioned("A cat.", f"{images}/b.png", "", opened.file, first + 1),
+    assert read(source) == [
+        Captioned("A dog.", f"{images}/a.jpg", "", source.files[0], first),
+        Captioned("A cat.", f"{images}/b.png", "", source.files[0], first + 1),
     ]
 
 
@@ -82,29 +89,29 @@ def test_a_table_with_a_header(images: Path, name: str, content: str) -> None:
 def test_a_first_line_that_names_an_image_is_no_header(
     images: Path, name: str, content: str, columns: CaptionColumns
 ) -> None:
-    opened = table(images / name, content)
-    assert opened.columns == columns
-    found = [(one.text, one.line) for one in read(opened) if isinstance(one, Captioned)]
+    source = table(images / name, content)
+    assert source.tables[0].columns == columns
+    found = [(one.text, one.line) for one in read(source) if isinstance(one, Captioned)]
     assert found == [("A dog.", 1), ("A cat.", 2)]
 
 
 def test_columns_by_number_pass_over_the_header(images: Path) -> None:
     for name, content in (("t.tsv", "x\ty\tz\nA dog.\tno\ta.jpg\n"), ("t.csv", "x,y,z\nA dog.,no,a.jpg\n")):
-        opened = table(images / name, content, source="3", text="1")
-        assert opened.columns == CaptionColumns("z", "x")
-        assert len(read(opened)) == 1
+        source = table(images / name, content, source="3", text="1")
+        assert source.tables[0].columns == CaptionColumns("z", "x")
+        assert len(read(source)) == 1
 
 
 def test_a_packed_table(images: Path) -> None:
-    opened = table(images / "t.csv.gz", gzip.compress(b"image,caption\na.jpg,A dog.\n"))
-    assert read(opened) == [Captioned("A dog.", f"{images}/a.jpg", "", opened.file, 2)]
+    source = table(images / "t.csv.gz", gzip.compress(b"image,caption\na.jpg,A dog.\n"))
+    assert read(source) == [Captioned("A dog.", f"{images}/a.jpg", "", source.files[0], 2)]
 
 
 def test_records_may_lack_keys(images: Path) -> None:
     records = [{}, {"image": "a.jpg"}, {"image": "a.jpg", "caption": "A dog."}, {"caption": "A cat."}]
-    opened = table(images / "t.jsonl", "".join(json.dumps(one) + "\n" for one in records))
-    file = opened.file
-    assert read(opened) == [
+    source = table(images / "t.jsonl", "".join(json.dumps(one) + "\n" for one in records))
+    file = source.files[0]
+    assert read(source) == [
         Bad(file, 1, "no image", ""),
         Bad(file, 2, "no caption", "a.jpg"),
         Captioned("A dog.", f"{images}/a.jpg", "", file, 3),
@@ -115,20 +122,20 @@ def test_records_may_lack_keys(images: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "captions.txt", "image,caption\n")
     with pytest.raises(DataError) as caught:
-        open_table(file, DataConfig())
+        opened(file)
     assert caught.value.problem == f"{file}: captions are read from tables."
-    assert caught.value.remedy == "Convert or rename it to one: .csv, .tsv, .jsonl, .ndjson, .parquet."
+    assert caught.value.remedy == "Convert it to one: .csv, .tsv, .jsonl, .ndjson, .parquet."
     with pytest.raises(DataError, match="there is no such file"):
-        open_table(f"{tmp_path}/none.tsv", DataConfig())
+        opened(f"{tmp_path}/none.tsv")
     with pytest.raises(DataError, match="a file was expected, this is a folder"):
-        open_table(str(tmp_path), DataConfig())
+        opened(str(tmp_path))
     with pytest.raises(DataError, match="the file is empty"):
-        open_table(write(tmp_path / "t.tsv", ""), DataConfig())
+        opened(write(tmp_path / "t.tsv", ""))
     with pytest.raises(DataError, match="its first bytes say UTF-16"):
-        open_table(write(tmp_path / "t.tsv", "image\tcaption\n".encode("utf-16")), DataConfig())
+        opened(write(tmp_path / "t.tsv", "image\tcaption\n".encode("utf-16")))
     os.mkfifo(tmp_path / "pipe.tsv")
     with pytest.raises(DataError, match="this is a pipe"):
-        open_table(f"{tmp_path}/pipe.tsv", DataConfig())
+        opened(f"{tmp_path}/pipe.tsv")
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------------
@@ -136,9 +143,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_bad_rows(images: Path) -> None:
     content = b"image\tcaption\na.jpg\t \n\tA dog.\na.jpg\nb.png\tA\tcat\n\nx.jpg\tA fox.\nb.png\t\xff\na.jpg\tA dog.\n"
-    opened = table(images / "t.tsv", content)
-    file = opened.file
-    assert read(opened) == [
+    source = table(images / "t.tsv", content)
+    file = source.files[0]
+    assert read(source) == [
         Bad(file, 2, "empty caption", "a.jpg"),
         Bad(file, 3, "empty image", "A dog."),
         Bad(file, 4, "2 columns expected, 1 found", "a.jpg"),
@@ -153,17 +160,15 @@ def test_bad_rows(images: Path) -> None:
 def test_a_table_without_a_good_row(images: Path) -> None:
     for content in ("image\tcaption\n", "image,caption\n"):
         assert read(table(images / ("t.tsv" if "\t" in content else "t.csv"), content)) == []
-    assert read(table(images / "t.jsonl", "[]\n{}\n")) == [
-        Bad(f"{images}/t.jsonl", 1, "not a JSON object", "[]"),
-        Bad(f"{images}/t.jsonl", 2, "no image", ""),
-    ]
+    assert read(table(images / "t.jsonl", "[]\n")) == [Bad(f"{images}/t.jsonl", 1, "not a JSON object", "[]")]
+    assert "its records hold no text" in fault(images / "t.jsonl", "[]\n{}\n").problem
 
 
 def test_null_in_a_record(images: Path) -> None:
-    opened = table(
+    source = table(
         images / "t.jsonl", '{"image": "a.jpg\\u0000", "caption": "A dog."}\n{"image": null, "caption": 7}\n'
     )
-    assert [one.reason for one in read(opened) if isinstance(one, Bad)] == ["NUL byte", "empty image"]
+    assert [one.reason for one in read(source) if isinstance(one, Bad)] == ["NUL byte", "empty image"]
 
 
 # -- where images lie ---------------------------------------------------------------------------------------------------
@@ -184,8 +189,8 @@ def test_null_in_a_record(images: Path) -> None:
     ],
 )
 def test_an_image_is_looked_for_beside_the_table(images: Path, cell: str, expected: str) -> None:
-    opened = table(images / "t.tsv", f"image\tcaption\n{cell}\tA dog.\n")
-    [one] = read(opened)
+    source = table(images / "t.tsv", f"image\tcaption\n{cell}\tA dog.\n")
+    [one] = read(source)
     if expected:
         assert isinstance(one, Captioned)
         assert one.image == f"{images}/{expected}"
@@ -205,7 +210,7 @@ def test_a_folder_with_a_capital(tmp_path: Path) -> None:
 def test_a_table_is_named_from_its_own_folder(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(images / "t.tsv", "image\tcaption\nc.jpg\tA dog.\n")
     monkeypatch.chdir(images)
-    [one] = read(open_table("t.tsv", DataConfig()))
+    [one] = read(opened("t.tsv"))
     assert one == Captioned("A dog.", "./images/c.jpg", "", "t.tsv", 2)
 
 
@@ -236,9 +241,9 @@ def test_a_link_in_the_folder_is_followed(images: Path, tmp_path_factory: pytest
 @given(st.text(st.sampled_from("./a~\\ "), min_size=1, max_size=12))
 def test_no_path_leaves_the_folder(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
     folder = tmp_path_factory.mktemp("paths")
-    opened = table(folder / "t.jsonl", json.dumps({"image": cell, "caption": "x"}) + "\n")
+    source = table(folder / "t.jsonl", json.dumps({"image": cell, "caption": "x"}) + "\n")
     try:
-        [one] = read(opened)
+        [one] = read(source)
     except DataError as error:
         assert "outside of the folder" in error.problem or "absolute path" in error.problem
     else:
@@ -246,10 +251,10 @@ def test_no_path_leaves_the_folder(tmp_path_factory: pytest.TempPathFactory, cel
 
 
 def test_an_image_is_looked_for_once(images: Path) -> None:
-    opened = table(images / "t.tsv", "image\tcaption\n" + "a.jpg\tA dog.\n" * 2)
-    assert len(read(opened)) == 2
+    source = table(images / "t.tsv", "image\tcaption\n" + "a.jpg\tA dog.\n" * 2)
+    assert len(read(source)) == 2
     (images / "a.jpg").unlink()
-    assert all(isinstance(one, Captioned) for one in read(opened))
+    assert all(isinstance(one, Captioned) for one in read(source))
 
 
 # -- splits -------------------------------------------------------------------------------------------------------------
@@ -258,24 +263,24 @@ DIVIDED = "split\timage\tcaption\ntrain\ta.jpg\tone\nval\tb.png\ttwo\nTest\tnone
 
 
 def test_rows_of_a_split(images: Path) -> None:
-    opened = table(images / "t.tsv", DIVIDED)
-    unknown = Bad(opened.file, 5, "unknown split", "later")
-    train = Captioned("one", f"{images}/a.jpg", "train", opened.file, 2)
-    valid = Captioned("two", f"{images}/b.png", "valid", opened.file, 3)
-    assert read(opened, "train") == [train, unknown]
-    assert read(opened, "train", "valid") == [train, valid, unknown]
-    assert [one.reason for one in read(opened, "test") if isinstance(one, Bad)] == ["no such image", "unknown split"]
-    assert len(read(opened)) == 4
+    source = table(images / "t.tsv", DIVIDED)
+    unknown = Bad(source.files[0], 5, "unknown split", "later")
+    train = Captioned("one", f"{images}/a.jpg", "train", source.files[0], 2)
+    valid = Captioned("two", f"{images}/b.png", "valid", source.files[0], 3)
+    assert read(source, "train") == [train, unknown]
+    assert read(source, "train", "valid") == [train, valid, unknown]
+    assert [one.reason for one in read(source, "test") if isinstance(one, Bad)] == ["no such image", "unknown split"]
+    assert len(read(source)) == 4
 
 
 def test_a_table_that_is_not_divided_is_of_the_first_split(images: Path) -> None:
-    opened = table(images / "t.tsv", "image\tcaption\na.jpg\tone\n")
-    assert [one.split for one in read(opened, "valid", "test") if isinstance(one, Captioned)] == ["valid"]
+    source = table(images / "t.tsv", "image\tcaption\na.jpg\tone\n")
+    assert [one.split for one in read(source, "valid", "test") if isinstance(one, Captioned)] == ["valid"]
 
 
 def test_all_images_that_rows_name(images: Path) -> None:
-    opened = table(images / "t.tsv", DIVIDED)
-    assert set(opened.named()) >= {f"{images}/{name}" for name in ("a.jpg", "b.png", "none.jpg", "images/none.jpg")}
+    source = table(images / "t.tsv", DIVIDED)
+    assert set(source.named()) >= {f"{images}/{name}" for name in ("a.jpg", "b.png", "none.jpg", "images/none.jpg")}
 
 
 def test_parquet(images: Path) -> None:
@@ -283,10 +288,89 @@ def test_parquet(images: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"file_name": ["a.jpg"], "text": ["A dog."]}), images / "t.parquet")
     file = f"{images}/t.parquet"
-    assert read(open_table(file, DataConfig())) == [Captioned("A dog.", f"{images}/a.jpg", "", file, 1)]
+    assert read(opened(file)) == [Captioned("A dog.", f"{images}/a.jpg", "", file, 1)]
 
 
 def test_images_need_not_be_known_by_their_ending(images: Path) -> None:
     Image.new("RGB", (2, 2)).save(images / "0017", format="PNG")
     [one] = read(table(images / "t.tsv", "image\tcaption\n0017\tA dog.\n"))
     assert isinstance(one, Captioned)
+
+
+# -- which columns are meant ---------------------------------------------------------------------------------------------
+
+
+def chosen(*names: str, cells: tuple[str, ...] = (), **settings: Any) -> CaptionColumns:
+    fields = dict(zip(names, cells or [f"cell of {name}" for name in names], strict=True))
+    return choose_caption_columns("a.csv", fields, DataConfig(**settings))
+
+
+def choice_fault(*names: str, cells: tuple[str, ...] = (), **settings: Any) -> DataError:
+    with pytest.raises(DataError) as caught:
+        chosen(*names, cells=cells, **settings)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("image", "caption"), CaptionColumns("image", "caption")),
+        (("split", "image", "caption"), CaptionColumns("image", "caption", "split")),
+        (("file_name", "text"), CaptionColumns("file_name", "text")),  # the metadata of Hugging Face's image folders
+        (("image_name", "comment_number", "comment"), CaptionColumns("image_name", "comment")),
+        (("id", "Path", "Sentence", "subset"), CaptionColumns("Path", "Sentence", "subset")),
+        (("img", "description", "photographer"), CaptionColumns("img", "description")),
+    ],
+)
+def test_names_that_people_use_are_found(names: tuple[str, ...], expected: CaptionColumns) -> None:
+    assert chosen(*names) == expected
+
+
+def test_an_image_is_known_by_its_ending_too() -> None:
+    cells = ("A dog.", "a/1.JPG", "someone")
+    assert chosen("words", "picture of it", "who", cells=cells, text="words") == CaptionColumns(
+        "picture of it", "words"
+    )
+    assert chosen("bild", "satz", cells=("1.png", "Ein Hund")) == CaptionColumns("bild", "satz")
+
+
+def test_what_is_left_is_the_other() -> None:
+    assert chosen("image", "satz") == CaptionColumns("image", "satz")
+    assert chosen("", "image", "satz") == CaptionColumns("image", "satz")  # the index that pandas writes
+    assert chosen("key", "caption") == CaptionColumns("key", "caption")
+
+
+def test_without_a_header_the_first_row_tells() -> None:
+    assert chosen("1", "2", cells=("a.jpg", "A dog.")) == CaptionColumns("1", "2")
+    assert chosen("1", "2", cells=("A dog.", "a.jpg")) == CaptionColumns("2", "1")
+    assert chosen("1", "2", "3", cells=("train", "a.jpg", "A dog.")) == CaptionColumns("2", "3", "1")
+    assert chosen("1", "2", "3", cells=("a.jpg", "Dev", "A dog.")) == CaptionColumns("1", "3", "2")
+    assert chosen("1", "2", cells=("a.jpg", "train")) == CaptionColumns("1", "2")  # of the railway
+
+
+def test_a_cell_says_no_split_under_a_header() -> None:
+    cells = ("a.jpg", "A locomotive.", "train")
+    assert chosen("image", "caption", "vehicle", cells=cells) == CaptionColumns("image", "caption")
+
+
+def test_columns_are_taken_as_asked() -> None:
+    names = ("image", "thumbnail", "caption", "title", "split", "fold")
+    asked = chosen(*names, source="thumbnail", text="Title", split_column="fold")
+    assert asked == CaptionColumns("thumbnail", "title", "fold")
+    assert chosen("1", "2", "3", source="3", text="1") == CaptionColumns("3", "1")
+
+
+def test_columns_that_cannot_be_told_are_listed() -> None:
+    error = choice_fault("a", "b", "c")
+    assert error.problem == "a.csv holds 3 columns: a, b and c."
+    assert error.remedy == "Say which are the image and the caption with --from and --text."
+    assert choice_fault("image", "file", "caption").remedy == "Say which is the image with --from."
+    assert choice_fault("image", "caption", "text").remedy == "Say which is the caption with --text."
+    assert choice_fault("image").problem == "a.csv holds 1 column: image."
+    error = choice_fault("1", "2", "3", cells=("a.jpg", "A dog.", "A cat."))
+    assert error.problem == 'a.csv holds 3 columns: 1 ("a.jpg"), 2 ("A dog.") and 3 ("A cat.").'
+
+
+def test_the_choice_as_a_sentence() -> None:
+    assert CaptionColumns("a", "b", "c").sentence() == "image 'a', caption 'b', split 'c'"
+    assert CaptionColumns("a", "b").sentence() == "image 'a', caption 'b'"

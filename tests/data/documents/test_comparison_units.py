@@ -9,7 +9,7 @@ import pytest
 from regard.config import DataConfig
 from regard.data.documents import rows
 from regard.data.documents.comparison_units import DOCUMENTS, STRETCH, Stretches, read_stretches
-from regard.data.documents.dataset import text_corpus
+from regard.data.documents.dataset import encode_documents
 from regard.data.text.tokenizer_training import learn
 
 TEXTS = ["Der Hund läuft – 日本語 – nach Hause.\n" * 9, "Kurz.", "Ein Baum\n\nund noch einer. " * 20]
@@ -24,8 +24,8 @@ def write(path: Path, texts: list[str]) -> str:
 def read(file: str, kind: str, n_documents: int) -> tuple[Stretches, list[int], int]:
     """The stretches, the tokens as they were encoded, and the id of the end token."""
     tokenizer = learn(TEXTS, kind=kind, vocab_size=400, running=True)
-    corpus = text_corpus([file], DataConfig(), tokenizer, share=0.0, progress=lambda what, done: None)
-    found = read_stretches([file], DataConfig(), tokenizer, share=0.0, n_documents=n_documents)
+    corpus = encode_documents([file], DataConfig(), tokenizer, progress=lambda what, done: None)
+    found = read_stretches([file], DataConfig(), tokenizer, n_documents=n_documents)
     return found, corpus.ragged["ids"].values.tolist(), tokenizer.end_id
 
 
@@ -40,8 +40,8 @@ def test_every_token_that_is_predicted_has_its_stretch(
     file.write_text("\n<|>\n".join(TEXTS))
     tokenizer = learn(TEXTS, kind=kind, vocab_size=400, running=True)
     data = DataConfig(separator="<|>")
-    corpus = text_corpus([str(file)], data, tokenizer, share=0.0, progress=lambda what, done: None)
-    found = read_stretches([str(file)], data, tokenizer, share=0.0, n_documents=3)
+    corpus = encode_documents([str(file)], data, tokenizer, progress=lambda what, done: None)
+    found = read_stretches([str(file)], data, tokenizer, n_documents=3)
     ids = corpus.ragged["ids"].values
     assert len(found.members) == len(ids) - 1
     assert (np.diff(found.members) >= 0).all()

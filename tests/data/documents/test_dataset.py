@@ -1,4 +1,4 @@
-"""Running text, encoded: every token once, documents apart, a part held out."""
+"""Running text, encoded: every token once, documents apart, some held out."""
 
 import json
 import random
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from regard.config import DataConfig, TokenizerConfig
-from regard.data.documents.dataset import TextData, prepare_text, text_corpus
-from regard.data.pipeline.bad_rows import LeftOut
+from regard.data.documents.dataset import DocumentDataset, encode_documents, prepare_documents
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import learn
-from regard.errors import ConfigError, DataError, UsageError
+from regard.errors import ConfigError, DataError
 
 WORDS = ["the", "a", "dog", "cat", "man", "house", "tree", "sees", "finds", "runs", "red", "big", "old", "and", "under"]
 
@@ -31,12 +31,12 @@ def lines(count: int) -> list[str]:
     return [" ".join(chance.choices(WORDS, k=chance.randint(2, 9))) + "." for _ in range(count)]
 
 
-def prepare(*train: str, kind: str = "characters", vocab_size: int = 300, **settings: Any) -> TextData:
+def prepare(*train: str, kind: str = "characters", vocab_size: int = 300, **settings: Any) -> DocumentDataset:
     data = DataConfig(train=train, **settings)
-    return prepare_text(data, TokenizerConfig(kind=kind, vocab_size=vocab_size), given=None, progress=quiet)
+    return prepare_documents(data, TokenizerConfig(kind=kind, vocab_size=vocab_size), given=None, progress=quiet)
 
 
-def text_of(data: TextData, corpus: Any) -> list[str]:
+def text_of(data: DocumentDataset, corpus: Any) -> list[str]:
     """The documents of a corpus, decoded; the stream begins and ends with the end token."""
     ids, end = corpus.ragged["ids"].values.tolist(), data.tokenizer.end_id
     assert ids[0] == end
@@ -85,19 +85,7 @@ def test_given_files_validate(tmp_path: Path) -> None:
     data = prepare(train, valid=(valid,))
     assert text_of(data, data.valid) == ["cab\n"]
     assert data.hashes.keys() == {train, valid}
-    assert data.facts.limit == data.facts.tail == -1
-
-
-def test_bad_lines_are_left_out_or_stop(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.txt", b"good line\n" * 20 + b"\xff\xff\n")
-    with pytest.raises(DataError) as caught:
-        prepare(file)
-    assert caught.value.problem.startswith("1 of 21 lines are bad (at most 1% may be): 1 not UTF-8. First: ")
-    converted = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
-    assert caught.value.remedy == f"{converted}, or leave the bad lines out with --on-bad keep-going."
-    data = prepare(file, on_bad="keep-going")
-    assert data.facts.left_out.reasons == {"not UTF-8": 1}
-    assert data.facts.left_out.sentences() == [rf"1 bad line, not UTF-8: {file}:21 '\xff\xff\n'"]
+    assert (data.held_out, data.n_held_out) == ("", 0)
 
 
 def test_what_a_text_was_left_without_is_remembered_with_it(tmp_path: Path) -> None:
@@ -106,13 +94,14 @@ def test_what_a_text_was_left_without_is_remembered_with_it(tmp_path: Path) -> N
     file = write(tmp_path / "b.jsonl", "".join(json.dumps(one) + "\n" for one in records))
     told: list[str] = []
     for _ in range(2):  # the second time from the cache
-        corpus = text_corpus([file], DataConfig(), tokenizer, share=1.0, progress=lambda what, done: told.append(what))
+        data = DataConfig(on_bad="keep-going")
+        corpus = encode_documents([file], data, tokenizer, progress=lambda what, done: told.append(what))
         assert corpus.facts["n_documents"] == 2
-        sentence = rf"2 bad lines, no text: {file}:2 ''; {file}:3 ' \n'"
-        assert LeftOut.of(corpus.facts, [file]).sentences() == [sentence]
+        sentence = rf"2 bad lines, no text: {file}:2; {file}:3 ' \n'"
+        assert bad_rows_of(corpus, [file]).sentences() == [sentence]
     assert told == ["encoding"]
-    with pytest.raises(DataError, match=r"2 of 4 lines are bad \(at most 1% may be\): 2 no text"):
-        text_corpus([file], DataConfig(), tokenizer, share=0.01, progress=quiet)
+    with pytest.raises(DataError, match=r"2 of 4 lines are bad \(50.0%, at most 1% may be\): 2 no text"):
+        encode_documents([file], DataConfig(), tokenizer, progress=quiet)
 
 
 @pytest.mark.parametrize("kind", ["one line", "few records"])
@@ -134,20 +123,15 @@ def test_a_long_part_is_cut_in_two(tmp_path: Path, kind: str) -> None:
 def test_one_line_leaves_nothing_to_validate_on(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         prepare(write(tmp_path / "a.txt", "only one line\n"))
-    assert caught.value.problem == "No text is left for validation."
+    assert caught.value.problem == "No document is left for validation."
     assert "--valid" in caught.value.remedy
-
-
-def test_no_files_are_an_error() -> None:
-    with pytest.raises(DataError, match="There is nothing to train on"):
-        prepare()
 
 
 def test_a_vocabulary_of_sentences_is_refused(tmp_path: Path) -> None:
     sentences = learn(lines(50), kind="bpe", vocab_size=300)
     data = DataConfig(train=(write(tmp_path / "a.txt", "abc\n" * 40),))
     with pytest.raises(ConfigError, match="it was learned from sentences, not from running text"):
-        prepare_text(data, TokenizerConfig(), given=sentences, progress=quiet)
+        prepare_documents(data, TokenizerConfig(), given=sentences, progress=quiet)
 
 
 @pytest.mark.parametrize("setting", ["source", "text"])
@@ -161,9 +145,11 @@ def test_the_column_goes_by_either_name(tmp_path: Path, setting: str) -> None:
 # As if from sentences
 
 
-def prepare_sentences(*train: str, kind: str = "bpe", given: Tokenizer | None = None, **settings: Any) -> TextData:
+def prepare_sentences(
+    *train: str, kind: str = "bpe", given: Tokenizer | None = None, **settings: Any
+) -> DocumentDataset:
     data, tokenizer = DataConfig(train=train, **settings), TokenizerConfig(kind=kind, vocab_size=400)
-    return prepare_text(data, tokenizer, given=given, progress=quiet, running=False, specials=("<mask>",))
+    return prepare_documents(data, tokenizer, given=given, progress=quiet, running=False, specials=("<mask>",))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
@@ -207,17 +193,11 @@ def test_what_is_held_out_and_left_out_is_told(tmp_path: Path) -> None:
     text = "".join(line + "\n" for line in lines(200))
     file = write(tmp_path / "a.txt", text)
     data = prepare(file)
-    assert data.held_out() == "the last 10% of the text, held out"
-    assert data.left_out(()) == []
+    assert data.held_out == "the last 10% of the text, held out"
+    assert data.notes == ()
     valid = write(tmp_path / "b.txt", text.encode() + b"\xff\n")
     data = prepare(file, valid=(valid,))
-    assert data.held_out() == ""
-    assert data.left_out((valid,)) == [rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"]
+    assert data.held_out == ""
+    assert data.notes == (("left out", rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"),)
     data = prepare(write(tmp_path / "c.txt", text.replace("\n", "\n---\n")), separator="---")
-    assert data.held_out() == f"{data.valid.facts['n_documents']} of 200 documents, held out"
-
-
-def test_a_policy_for_bad_lines_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        prepare(write(tmp_path / "a.txt", "abc\n" * 40), on_bad="keep-gong")
-    assert str(caught.value) == "'keep-gong' is no policy for bad lines.\nDid you mean keep-going?"
+    assert data.held_out == f"{data.valid.facts['n_documents']} of 200 documents, held out"

@@ -4,6 +4,7 @@ import pytest
 
 from regard.data.formats.columns import (
     LANGUAGES,
+    asked_column,
     call_unnamed,
     can_choose,
     choose_sides,
@@ -12,6 +13,7 @@ from regard.data.formats.columns import (
     match,
     name_text_and_label,
     plain,
+    refuse_same,
 )
 from regard.errors import DataError
 
@@ -133,3 +135,39 @@ def test_a_text_and_a_label_are_named() -> None:
     assert name_text_and_label(["id", "Premise", "genre", "gold_label"])
     assert not name_text_and_label(["text", "phrase"])
     assert not name_text_and_label(["label", "phrase"])
+
+
+def asked(wanted: str, *names: str, may_lack: bool = False) -> str:
+    return asked_column("a.csv", wanted, {name: f"cell of {name}" for name in names}, may_lack=may_lack)
+
+
+def test_a_column_is_asked_for_by_its_name_or_its_number() -> None:
+    names = ("id", "Sentence 1", "gold_label", "3")
+    assert [asked(one, *names) for one in ("", "id", "GOLD-label", "sentence_1", "2", "3", "4")] == [
+        *("", "id", "gold_label", "Sentence 1", "Sentence 1", "3", "3")
+    ]
+    assert asked("none", *names, may_lack=True) == ""
+
+
+def test_an_unknown_column_gets_the_near_name() -> None:
+    with pytest.raises(DataError) as caught:
+        asked("txet", "text", "label")
+    assert (caught.value.problem, caught.value.remedy) == ("a.csv has no column 'txet'.", "Did you mean text?")
+    with pytest.raises(DataError, match=r"Available: label, text\."):
+        asked("3", "text", "label")
+
+
+def test_without_a_header_the_near_name_may_stand_in_the_first_row() -> None:
+    with pytest.raises(DataError, match=r"Did you mean phrase\?"):
+        asked_column("a.tsv", "phrases", {"1": "polarity", "2": "phrase"})
+    for wanted in ("sentence", "3"):
+        with pytest.raises(DataError, match=r"It has no header: count its columns, from 1 to 2\."):
+            asked(wanted, "1", "2")
+
+
+def test_one_column_is_not_two() -> None:
+    refuse_same("a.csv", {"--text": "text", "--label": "", "--split-column": ""})
+    with pytest.raises(DataError) as caught:
+        refuse_same("a.csv", {"--text": "text", "--label": "text"})
+    assert caught.value.problem == "a.csv: --text and --label name the same column, 'text'."
+    assert caught.value.remedy == "Name different ones."

@@ -19,9 +19,10 @@ from PIL import Image
 
 from regard.data.formats import image_folder
 from regard.data.formats.image_folder import in_order
+from regard.data.formats.rows import Bad
 from regard.data.images.decoding import ImageShape
+from regard.data.images.rows import LabelledImage
 from regard.data.images.sources import find_images, find_split
-from regard.data.images.survey import BadImage, LabelledImage
 from regard.errors import DataError
 
 SHAPE = ImageShape(4, 3)
@@ -52,13 +53,13 @@ def mnist(folder: Path, *, ending: str = "", count: int = 5) -> tuple[str, Bytes
     return idx(folder / f"train-images-idx3-ubyte{ending}", images), images, labels
 
 
-def read(*names: str, shape: ImageShape = SHAPE, split: str = "train") -> list[LabelledImage | BadImage]:
+def read(*names: str, shape: ImageShape = SHAPE, split: str = "train") -> list[LabelledImage | Bad]:
     return [image for source in find_images(names, split=split) for image in source.images(shape)]
 
 
 def good(*names: str, shape: ImageShape = SHAPE, split: str = "train") -> list[LabelledImage]:
     found = read(*names, shape=shape, split=split)
-    assert not [one for one in found if isinstance(one, BadImage)]
+    assert not [one for one in found if isinstance(one, Bad)]
     return [one for one in found if isinstance(one, LabelledImage)]
 
 
@@ -106,7 +107,7 @@ def test_what_is_bad_in_folders(tmp_path: Path) -> None:
     (tmp_path / "cat/Thumbs.db").write_bytes(b"thumbs")
     os.mkfifo(tmp_path / "cat/pipe.png")
     (tmp_path / "cat/gone.png").symlink_to(tmp_path / "nowhere.png")
-    bad = [(one.member, one.reason) for one in read(str(tmp_path)) if isinstance(one, BadImage)]
+    bad = [(one.line, one.reason) for one in read(str(tmp_path)) if isinstance(one, Bad)]
     assert bad == [
         ("/README.txt", "no image by its name"),
         ("/loose.png", "in no class folder"),
@@ -154,7 +155,7 @@ def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     save(tmp_path / "val/cat/1.png")
     error = fault(str(tmp_path), split="test")
     assert error.problem == f"{tmp_path}: it is divided into train and valid, and has no split test."
-    assert error.remedy == "It may be called test or testing."
+    assert error.remedy == "It may be called 'test' or 'testing'."
 
 
 def test_a_class_may_have_the_name_of_a_split(tmp_path: Path) -> None:
@@ -462,7 +463,7 @@ def test_parts_of_an_npz(tmp_path: Path) -> None:
     np.savez(file, x_train=train, x_test=test, **labels)  # type: ignore[arg-type]
     found = read(str(file), shape=GREY)
     assert [one.place for one in found] == [f"{file}:x_train[{number}]" for number in range(3)]
-    assert found[2] == BadImage(str(file), ":x_train[2]", "empty label")
+    assert found[2] == Bad(str(file), ":x_train[2]", "empty label")
     assert [one.label for one in good(str(file), split="test")] == ["b", "a"]
     assert (
         fault(str(file), split="valid").problem == f"{file}: it is divided into test and train, and has no split valid."
@@ -485,7 +486,7 @@ def test_other_numbers_in_an_npz(tmp_path: Path) -> None:
     np.savez(file, x=np.stack([np.zeros((4, 4)), np.full((4, 4), 2.0)]), y=labels)
     found = read(file)
     assert isinstance(found[0], LabelledImage)
-    assert found[1] == BadImage(file, ":1", "not of values from 0 to 1, and not saved as uint8")
+    assert found[1] == Bad(file, ":1", "not of values from 0 to 1, and not saved as uint8")
     np.savez(file, x=np.zeros((2, 4, 4), np.int64), y=labels)
     assert fault(file).remedy == "Save them so, as uint8."
 

@@ -1,4 +1,4 @@
-"""Labelled examples, encoded: every good one once, the labels numbered, a part held out."""
+"""Labelled examples, encoded: every good one once, the labels numbered, some held out."""
 
 import random
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from regard.config import DataConfig, TokenizerConfig
-from regard.data.labelled.dataset import LabelledData, encode_labelled, prepare_labelled
-from regard.data.labelled.writing import cut_sentence
-from regard.data.pipeline.bad_rows import LeftOut
+from regard.data.labelled.dataset import LabelledDataset, encode_labelled, prepare_labelled
+from regard.data.labelled.storage import cut_sentence
 from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError, DataError, UsageError
@@ -45,7 +45,7 @@ def prepare(
     given: Tokenizer | None = None,
     tokenizer: str = "characters",
     **settings: Any,
-) -> LabelledData:
+) -> LabelledDataset:
     data = DataConfig(train=train, **settings)
     config = TokenizerConfig(kind=tokenizer, vocab_size=0 if tokenizer == "vectors" else 400)
     return prepare_labelled(data, config, kind=kind, given=given, labels=labels, progress=quiet)
@@ -57,7 +57,7 @@ def fault(*train: str, **settings: Any) -> DataError:
     return caught.value
 
 
-def rows(data: LabelledData, corpus: Corpus) -> list[tuple[str, str]]:
+def rows(data: LabelledDataset, corpus: Corpus) -> list[tuple[str, str]]:
     """Each text, decoded, with its label."""
     assert data.tokenizer is not None
     decoded = (data.tokenizer.decode(corpus.ragged["ids"][row].tolist()) for row in range(len(corpus)))
@@ -83,7 +83,7 @@ def test_every_example_is_encoded_once(tmp_path: Path, examples: list[tuple[str,
     assert data.train.ragged["ids_b"].lengths.sum() == 0
     place = data.valid.numbers["line"][0]
     assert (examples[place - 2][1], data.valid_files, data.valid.numbers["file"][0]) == (valid[0][0], (file,), 0)
-    assert data.told == (("columns", "text 'text', label 'label'"),)
+    assert data.notes == (("columns", "text 'text', label 'label'"),)
     assert set(data.hashes) == {file}
 
 
@@ -100,7 +100,7 @@ def test_a_rare_class_is_not_held_out(tmp_path: Path) -> None:
     data = prepare(table(tmp_path / "a.tsv", [*own, *(("common", text) for text in texts(90, seed=8))]))
     assert all(data.counts.values())
     assert {label for _, label in rows(data, data.valid)} == {"common"}
-    [kept] = [text for what, text in data.told if what == "not held out"]
+    [kept] = [text for what, text in data.notes if what == "not held out"]
     assert kept.startswith("all examples of 'class 0")
     assert kept.endswith(", of which too few are there")
 
@@ -110,11 +110,11 @@ def test_given_validation_files(tmp_path: Path, examples: list[tuple[str, str]])
     valid = table(tmp_path / "valid.tsv", [("yes", "one"), ("", "two"), ("no", "three")] * 1, header="label\tcontent")
     with pytest.raises(DataError) as caught:
         prepare(train, valid=(valid,))
-    assert caught.value.problem == (f"1 of 3 rows are bad (at most 1% may be): 1 empty label. First: {valid}:3 'two'.")
+    assert caught.value.problem.startswith("1 of 3 rows are bad (33.3%, at most 1% may be): 1 empty label. ")
     data = prepare(train, valid=(valid,), on_bad="keep-going")
     assert rows(data, data.valid) == [("one", "yes"), ("three", "no")]
     assert (data.n_held_out, data.valid_files) == (0, (valid,))
-    assert ("left out", f"of validation, 1 bad line, empty label: {valid}:3 'two'") in data.told
+    assert ("left out", f"of validation, 1 bad row, empty label: {valid}:3 'two'") in data.notes
 
 
 def test_a_label_seen_only_in_validation_is_an_error(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
@@ -135,22 +135,21 @@ def test_one_class_is_an_error(tmp_path: Path) -> None:
 def test_a_table_without_rows_is_an_error(tmp_path: Path) -> None:
     file = table(tmp_path / "a.tsv", [])
     error = fault(file)
-    assert error.problem == f"{file}: no text was found."
-    assert error.remedy == "Check that it is the right file."
+    assert error.problem == f"{file}: no rows were found."
 
 
 def test_one_text_alone_is_an_error(tmp_path: Path) -> None:
     error = fault(table(tmp_path / "a.tsv", [("x", "one"), ("y", "one")] * 10))
-    assert error.problem == "Nearly all examples have one and the same text: held out by it, none is left for training."
+    assert error.problem == "Nearly all rows have one and the same text: held out by it, none is left for training."
 
 
-def test_parts_that_are_not_kept_apart_are_told(tmp_path: Path) -> None:
+def test_splits_that_are_not_kept_apart_are_told(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     rows = [f"{text},{number % 2},{('train', 'test')[number % 3 > 1]}" for number, text in enumerate(texts(40))]
     file.write_text("text,label,Split\n" + "\n".join(rows) + "\n")
     note = ("note", "all rows are learned from; --split-column Split would keep its splits apart")
-    assert note in prepare(str(file)).told
-    assert note not in prepare(str(file), split_column="Split").told
+    assert note in prepare(str(file)).notes
+    assert note not in prepare(str(file), split_column="Split").notes
 
 
 def test_labels_that_are_nearly_all_different_are_an_error(tmp_path: Path) -> None:
@@ -170,27 +169,14 @@ def test_given_labels_stay_as_they_are(tmp_path: Path, examples: list[tuple[str,
     data = prepare(file, labels=("yes", "maybe", "no", "never"))
     assert data.labels == ("yes", "maybe", "no", "never")
     assert data.counts["maybe"] == data.counts["never"] == 0
-    assert ("empty", "no training example has the label 'maybe' and 'never'") in data.told
+    assert ("empty", "no training example has the label 'maybe' and 'never'") in data.notes
     assert {label for _, label in rows(data, data.train)} == {"yes", "no"}
     error = fault(file, labels=("yes", "noo"))
     assert error.problem == f"{file}:2: the label '{examples[0][0]}' is none of the 2 that the model knows."
     assert error.remedy == "Did you mean noo?"
 
 
-def test_too_many_bad_rows_stop(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
-    file = table(tmp_path / "a.tsv", [*examples, ("yes", " "), ("yes", "a", "b")])
-    error = fault(file)
-    assert error.problem == (
-        "2 of 122 rows are bad (at most 1% may be): 1 empty text, 1 (2 columns expected, 3 found). "
-        f"First: {file}:122 'yes'; {file}:123 'yes\\ta\\tb'."
-    )
-    assert error.remedy == "Fix the files, or leave the bad lines out with --on-bad keep-going."
-    data = prepare(file, on_bad="keep-going")
-    assert len(data.train) + len(data.valid) == 120
-    assert ("left out", f"1 bad line, empty text: {file}:122 'yes'") in data.told
-
-
-def test_a_column_tells_the_parts_apart(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
+def test_a_column_tells_the_splits_apart(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     parts = [(*row, "train" if number % 4 else "dev") for number, row in enumerate(examples)]
     file = table(tmp_path / "a.tsv", [*parts, ("", "unknown", "test")], header="label\ttext\tset")
     data = prepare(file, split_column="set")
@@ -213,13 +199,13 @@ def test_without_rows_of_validation_some_are_held_out(tmp_path: Path, examples: 
     file = table(tmp_path / "a.tsv", parts, header="label\ttext\tset")
     data = prepare(file, split_column="set")
     assert (len(data.train), len(data.valid), data.n_held_out) == (81, 9, 9)
-    assert ("held out", "no row of 'set' is of validation") in data.told
+    assert ("held out", "no row of 'set' is of validation") in data.notes
     other = table(tmp_path / "b.tsv", [(*row, "test") for row in examples], header="label\ttext\tset")
-    assert "in no row does the column 'set' say 'train' or 'training'" in fault(other, split_column="set").problem
+    assert "in no good row does the column 'set' say 'train' or 'training'" in fault(other, split_column="set").problem
 
 
 def test_bad_rows_are_judged_against_all_rows_of_a_file(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
-    """One ragged row, whose part nobody knows, is not 1 % of the file, though more than 1 % of its validation rows."""
+    """One ragged row, whose split nobody knows, is not 1 % of the file, though more than 1 % of its validation rows."""
     parts = [(*row, "train" if number % 6 else "dev") for number, row in enumerate(examples)]
     file = table(tmp_path / "a.tsv", [*parts, ("yes", "a")], header="label\ttext\tset")
     data = prepare(file, split_column="set")
@@ -232,10 +218,10 @@ def test_validation_that_is_learnt_from_is_told(tmp_path: Path, examples: list[t
         tmp_path / "own.tsv", [("yes", "never seen"), examples[7], ("no", "nor this"), examples[7], examples[9]]
     )
     told = f"3 of 5 validation examples are read as training examples are, first {own}:3"
-    assert ("leak", told) in prepare(train, valid=(own,)).told
+    assert ("leak", told) in prepare(train, valid=(own,)).notes
     other = table(tmp_path / "other.tsv", [("yes", "never seen"), ("no", "nor this")])
     for data in (prepare(train, valid=(other,)), prepare(train)):
-        assert "leak" not in dict(data.told)
+        assert "leak" not in dict(data.notes)
 
 
 def test_long_texts_are_cut_and_told(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
@@ -243,7 +229,7 @@ def test_long_texts_are_cut_and_told(tmp_path: Path, examples: list[tuple[str, s
     valid = table(tmp_path / "valid.tsv", [("yes", "z" * 90)])
     data = prepare(train, valid=(valid,), max_length=80)
     assert data.train.ragged["ids"].lengths.max() == 80
-    assert data.told[-2:] == (
+    assert data.notes[-2:] == (
         ("cut", f"2 of {len(data.train)} longer than 80 tokens, first {train}:122"),
         ("cut", f"of validation, 1 of {len(data.valid)} longer than 80 tokens, first {valid}:2"),
     )
@@ -257,8 +243,9 @@ def test_two_texts(tmp_path: Path) -> None:
     second = data.valid.ragged["ids_b"][0].tolist()
     assert data.tokenizer.decode(second) == data.valid.ragged["text_b"].text(0)
     assert "it is" in data.valid.ragged["text_b"].text(0)
-    assert data.told[0] == ("columns", "text 'premise', second text 'hypothesis', label 'label'")
-    assert data.valid.facts["n_unknown"] == 0  # the vocabulary is learned from both
+    assert data.notes[0] == ("columns", "text 'premise', second text 'hypothesis', label 'label'")
+    # The vocabulary is learned from both.
+    assert data.tokenizer.unknown_id not in data.valid.ragged["ids_b"].values.tolist()
 
 
 def test_the_cache_is_used_and_knows_what_matters(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
@@ -277,7 +264,7 @@ def test_a_vocabulary_may_be_given(tmp_path: Path, examples: list[tuple[str, str
     given = learn(["abcdefgh"], kind="characters", vocab_size=30)
     data = prepare(table(tmp_path / "a.tsv", examples), given=given)
     assert data.tokenizer is given
-    assert data.train.facts["n_unknown"] > 0
+    assert given.unknown_id in data.train.ragged["ids"].values.tolist()
 
 
 # Regression.
@@ -302,9 +289,11 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
     file = table(tmp_path / "a.tsv", [*good, *wrong], header="score\ttext")
     error = fault(file, kind="number")
     assert error.problem.startswith(
-        "4 of 64 rows are bad (at most 1% may be): 1 NaN, 1 not a number, 1 infinite, 1 empty"
+        "4 of 64 rows are bad (6.2%, at most 1% may be): 1 NaN, 1 not a number, 1 infinite, 1 empty"
     )
-    assert f"First: {file}:62 'nan'; {file}:63 'much'; {file}:64 'inf'" in error.problem
+    assert error.problem.endswith(
+        f"First: {file}:62 (NaN) 'nan'; {file}:63 (not a number) 'much'; {file}:64 (infinite) 'inf'."
+    )
     data = prepare(file, kind="number", on_bad="keep-going")
     assert np.isfinite(data.train.numbers["value"].view(np.float64)).all()
 
@@ -351,18 +340,20 @@ def test_words_beyond_the_cut_are_told(tmp_path: Path) -> None:
     valid = write(tmp_path / "valid.tsv", "a\tSHORT\nhouse\tLONG\nunder\tLONG\n\nthe\tSHORT\n")
     data = prepare(tagged(tmp_path / "a.tsv", 30), kind="tags", valid=(valid,), max_length=8)
     assert [row.tolist() for row in data.valid.ragged["tags"].take([0, 1])] == [[1, 0], [1]]
-    assert data.told[-1] == (
+    assert data.notes[-1] == (
         "cut",
         f"of validation, 1 of 2 longer than 8 tokens, first {valid}:1; 1 word has no tag",
     )
-    assert cut_sentence(data.valid, [valid], 8) == data.told[-1][1].removeprefix("of validation, ")
+    assert cut_sentence(data.valid, [valid], 8) == data.notes[-1][1].removeprefix("of validation, ")
 
 
 def test_bad_sentences_and_unknown_tags(tmp_path: Path) -> None:
     train = tagged(tmp_path / "a.tsv", 30)
     ragged = write(tmp_path / "b.tsv", "a\tSHORT\nhouse\n\nthe\tSHORT\n")
     error = fault(train, kind="tags", valid=(ragged,))
-    assert error.problem.startswith("1 of 2 sentences are bad (at most 1% may be): 1 (2 columns expected, 1 found).")
+    assert error.problem.startswith(
+        "1 of 2 sentences are bad (50.0%, at most 1% may be): 1 (2 columns expected, 1 found)."
+    )
     unknown = write(tmp_path / "c.tsv", "a\tSHORT\nhouse\tHUGE\n")
     error = fault(train, kind="tags", valid=(unknown,))
     assert error.problem == f"{unknown}:1: the tag 'HUGE' does not occur in training."
@@ -386,7 +377,7 @@ def test_vectors(tmp_path: Path) -> None:
     number = data.train.numbers["line"][5] - 1
     np.testing.assert_array_equal(row, vectors[number, : min(4, lengths[number])])
     assert data.train.numbers["label"][5] == number % 2
-    assert any(what == "cut" for what, _ in data.told)
+    assert any(what == "cut" for what, _ in data.notes)
     other = str(tmp_path / "b.npz")
     np.savez(other, vectors=np.ones((2, 2, 4)), labels=[0, 1])
     error = fault(file, valid=(other,))
@@ -417,7 +408,7 @@ def test_examples_to_be_scored(tmp_path: Path) -> None:
     corpus = encoded(("y", "x"), on_bad="keep-going")
     assert corpus.numbers["label"].tolist() == [1, 0]
     assert corpus.ragged["text"].text(0) == "abab"
-    assert LeftOut.of(corpus.facts, [file]).sentences() == [f"1 bad line, empty label: {file}:4 'a'"]
+    assert bad_rows_of(corpus, [file]).sentences() == [f"1 bad row, empty label: {file}:4 'a'"]
     assert cut_sentence(corpus, [file], 3) == f"1 of {len(corpus)} longer than 3 tokens, first {file}:2"
     with pytest.raises(DataError) as caught:
         encoded(("x", "z"), on_bad="keep-going")
@@ -435,17 +426,12 @@ def test_what_does_not_go_together(tmp_path: Path, examples: list[tuple[str, str
     )
     with pytest.raises(ConfigError, match=r"^Words are tagged, and these files hold vectors\."):
         prepare("a.npz", kind="tags")
-    with pytest.raises(UsageError, match=r"There are no labelled data of the kind 'clas'\.\nDid you mean class"):
+    with pytest.raises(UsageError, match=r"no labelled data of the kind 'clas'\.\nDid you mean class"):
         prepare(file, kind="clas")
-    with pytest.raises(DataError, match="There is nothing to train on"):
-        prepare()
-    with pytest.raises(UsageError, match="'halt' is no policy for bad lines"):
-        prepare(file, on_bad="halt")
 
 
 def test_too_few_examples(tmp_path: Path) -> None:
     file = table(tmp_path / "a.tsv", [("x", "one"), ("y", "two")])
-    assert fault(file, valid_size=2).problem == "data.valid_size asks for 2 examples, and there are 2."
     error = fault(file)
-    assert error.problem == "No example is left for validation."  # each is the only one of its class
-    assert error.remedy == "Give more examples, or give validation files with --valid."
+    assert error.problem == "No row is left for validation."  # each is the only one of its class
+    assert error.remedy == "Give more, or give validation files with --valid."

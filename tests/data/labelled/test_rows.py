@@ -10,8 +10,9 @@ import pytest
 
 from regard.config import DataConfig
 from regard.data.formats import Bad
-from regard.data.labelled.columns import Columns
-from regard.data.labelled.rows import MAX_WAITING, Labelled, find_columns, read_labelled, split_of
+from regard.data.formats.splits import split_of
+from regard.data.formats.tables import MAX_WAITING
+from regard.data.labelled.rows import LabelColumns, Labelled, choose_label_columns, find_columns, read_labelled
 from regard.errors import DataError, UsageError
 
 
@@ -21,7 +22,7 @@ def write(path: Path, content: str | bytes) -> str:
 
 
 def rows(*files: str, split: str = "", labelled: bool = True, **settings: Any) -> list[Labelled | Bad]:
-    return list(read_labelled(files, DataConfig(**settings), split=split, labelled=labelled))
+    return list(read_labelled(files, DataConfig(**settings), splits=(split,) if split else (), labelled=labelled))
 
 
 def contents(found: Sequence[Labelled | Bad]) -> list[tuple[str, str, str]]:
@@ -38,7 +39,7 @@ def test_the_columns_are_found_in_each_file_by_itself(tmp_path: Path) -> None:
     dev = write(tmp_path / "dev.tsv.gz", gzip.compress(b"label\tcontent\n1\tgood\n"))
     assert contents(rows(train, dev)) == [("dull", "", "0"), ("fine , really", "", "1"), ("good", "", "1")]
     assert [(one.file, one.line) for one in rows(train, dev)] == [(train, 2), (train, 3), (dev, 2)]
-    assert find_columns(dev, DataConfig()) == Columns("content", "", "label")
+    assert find_columns(dev, DataConfig()) == LabelColumns("content", "", "label")
 
 
 def test_a_table_without_a_header_is_taken_by_numbers(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_records_that_never_tell_are_an_error(tmp_path: Path) -> None:
             with pytest.raises(DataError) as caught:
                 list(read_labelled([file], DataConfig(), labelled=labelled))
             assert caught.value.problem == f"{file}: its records hold no text, no number and no truth value."
-            assert caught.value.remedy == 'Write them as {"text": "…", "label": "…"}.'
+            assert caught.value.remedy == 'Write them as {"name": "…"}, a text or a number under each name.'
     many = write(tmp_path / "b.jsonl", '{"a": "x", "b": "y"}\n' * MAX_WAITING + '{"text": "x", "label": "y"}\n')
     with pytest.raises(DataError, match=r"b\.jsonl holds 2 columns: a and b"):
         rows(many)
@@ -139,8 +140,8 @@ def test_a_split_without_rows_is_an_error(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "text,label,set\na,x,train\n")
     with pytest.raises(DataError) as caught:
         rows(file, split_column="set", split="test")
-    assert caught.value.problem == f"{file}: in no row does the column 'set' say 'test' or 'testing'."
-    assert caught.value.remedy == "Check --split-column, or leave it out."
+    assert caught.value.problem == f"{file}: in no good row does the column 'set' say 'test' or 'testing'."
+    assert "name another column with --split-column" in caught.value.remedy
     with pytest.raises(UsageError) as other:
         rows(file, split_column="set", split="tset")
     assert str(other.value) == "The split must be train, valid or test, not 'tset'.\nDid you mean test?"
@@ -174,9 +175,9 @@ def test_files_of_other_kinds_are_refused_at_once(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "a b\n")
     with pytest.raises(DataError) as caught:
         read_labelled([file], DataConfig())
-    assert caught.value.problem == f"{file}: labelled text is read from tables."
+    assert caught.value.problem == f"{file}: labelled texts are read from tables."
     assert caught.value.remedy == "Convert it to one: .csv, .tsv, .jsonl, .ndjson, .parquet."
-    with pytest.raises(DataError, match="labelled text is read from tables"):
+    with pytest.raises(DataError, match="labelled texts are read from tables"):
         read_labelled([write(tmp_path / "a.tmx", "<tmx/>")], DataConfig(), labelled=False)
     with pytest.raises(DataError, match="there is no such file"):
         read_labelled([str(tmp_path / "b.csv")], DataConfig())
@@ -188,3 +189,97 @@ def test_a_file_without_rows_has_no_columns(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.csv: no row can be read") as caught:
         find_columns(write(tmp_path / "a.csv", "text,label\n"), DataConfig())
     assert caught.value.remedy == "Check that it is the right file."
+
+
+# -- which columns are meant ---------------------------------------------------------------------------------------------
+
+
+def chosen(*names: str, labelled: bool = True, by_split: bool = False, **settings: Any) -> LabelColumns:
+    fields = {name: f"cell of {name}" for name in names}
+    return choose_label_columns("a.csv", fields, DataConfig(**settings), labelled=labelled, by_split=by_split)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("label", "sentence"), LabelColumns("sentence", "", "label")),
+        (("label", "content"), LabelColumns("content", "", "label")),
+        (("Review", "Sentiment"), LabelColumns("Review", "", "Sentiment")),
+        (("id", "text", "class"), LabelColumns("text", "", "class")),
+        (("sequence", "target"), LabelColumns("sequence", "", "target")),
+        (("premise", "hypothesis", "gold_label"), LabelColumns("premise", "hypothesis", "gold_label")),
+        (("idx", "Sentence 1", "sentence_2", "score", "genre"), LabelColumns("Sentence 1", "sentence_2", "score")),
+        (("question1", "question2", "is_duplicate"), LabelColumns("question1", "question2", "is_duplicate")),
+        (("question", "passage", "label"), LabelColumns("question", "passage", "label")),
+        (("text", "label", "label_text", "language"), LabelColumns("text", "", "label")),
+    ],
+)
+def test_names_that_people_use_are_found(names: tuple[str, ...], expected: LabelColumns) -> None:
+    assert chosen(*names) == expected
+
+
+def test_what_is_left_beside_the_label_is_the_text() -> None:
+    assert chosen("phrase", "category") == LabelColumns("phrase", "", "category")
+    assert chosen("", "phrase", "category") == LabelColumns("phrase", "", "category")  # the index that pandas writes
+    assert chosen("phrase", "polarity", label="polarity") == LabelColumns("phrase", "", "polarity")
+
+
+def test_what_is_left_beside_the_text_is_the_label() -> None:
+    assert chosen("text", "spam") == LabelColumns("text", "", "spam")
+    assert chosen("phrase", "polarity", text="phrase") == LabelColumns("phrase", "", "polarity")
+    assert chosen("1", "2", text="2") == LabelColumns("2", "", "1")
+
+
+def test_the_column_of_the_split_is_not_in_the_way() -> None:
+    assert chosen("phrase", "y", "set", split_column="set", by_split=True) == LabelColumns("phrase", "", "y", "set")
+    assert chosen("phrase", "y", "set", split_column="set") == LabelColumns("phrase", "", "y", "set")
+    assert chosen("phrase", "y", split_column="set") == LabelColumns("phrase", "", "y")
+    with pytest.raises(DataError, match=r"^a.csv has no column 'set'\.\nAvailable: phrase, y\.$"):
+        chosen("phrase", "y", split_column="set", by_split=True)
+
+
+def test_columns_are_taken_as_asked() -> None:
+    assert chosen("text", "label", "title", "stars", text="title", label="Stars") == LabelColumns("title", "", "stars")
+    assert chosen("a", "b", "c", text="c", text_b="a", label="b") == LabelColumns("c", "a", "b")
+    assert chosen("premise", "hypothesis", "label", text="premise") == LabelColumns("premise", "", "label")
+    assert chosen("premise", "hypothesis", "label", text_b="hypothesis") == LabelColumns(
+        "premise", "hypothesis", "label"
+    )
+
+
+def test_numbers_count_columns() -> None:
+    assert chosen("1", "2", "3", text="3", label="1") == LabelColumns("3", "", "1")
+    assert chosen("id", "phrase", "polarity", text="2", label="polarity") == LabelColumns("phrase", "", "polarity")
+
+
+def test_a_label_need_not_be_there_for_prediction() -> None:
+    assert chosen("text", labelled=False) == LabelColumns("text")
+    assert chosen("text", "language", labelled=False) == LabelColumns("text")
+    assert chosen("phrase", labelled=False, label="stars") == LabelColumns("phrase")
+    assert chosen("text", "label", labelled=False) == LabelColumns("text", "", "label")
+
+
+def choice_fault(*names: str, **settings: Any) -> DataError:
+    with pytest.raises(DataError) as caught:
+        chosen(*names, **settings)
+    return caught.value
+
+
+def test_columns_that_cannot_be_told_are_listed() -> None:
+    error = choice_fault("a", "b", "c")
+    assert error.problem == "a.csv holds 3 columns: a, b and c."
+    assert error.remedy == (
+        "Say which are the text and the label with --text and --label. "
+        "If these are no names but a first row, write a header above it."
+    )
+    assert choice_fault("text", "label", "class").remedy == "Say which is the label with --label."
+    assert choice_fault("text", "review", "label").remedy == "Say which is the text with --text."
+    assert choice_fault("a", "b", labelled=False).remedy == "Say which is the text with --text."
+    error = choice_fault("1", "2")
+    assert error.problem == 'a.csv holds 2 columns: 1 ("cell of 1") and 2 ("cell of 2").'
+    assert choice_fault("text").problem == "a.csv holds 1 column: text."
+
+
+def test_the_choice_as_a_sentence() -> None:
+    assert LabelColumns("a", "b", "c", "d").sentence() == "text 'a', second text 'b', label 'c', split 'd'"
+    assert LabelColumns("a").sentence() == "text 'a'"

@@ -13,7 +13,9 @@ from regard.errors import DataError
 
 
 def read(*files: str, split: str = "", labelled: bool = True, **settings: Any) -> list[LabelledVectors | Bad]:
-    return list(read_labelled_vectors(files, DataConfig(**settings), split=split, labelled=labelled))
+    return list(
+        read_labelled_vectors(files, DataConfig(**settings), splits=(split,) if split else (), labelled=labelled)
+    )
 
 
 def labels(found: list[LabelledVectors | Bad]) -> list[tuple[int, str]]:
@@ -46,7 +48,7 @@ def test_an_npz_has_an_array_of_labels(npz: str) -> None:
 
 def test_the_sequences_of_a_split(npz: str) -> None:
     assert labels(read(npz, split_column="set", split="train")) == [(1, "up"), (3, "unknown split")]
-    with pytest.raises(DataError, match="in no row does the column 'set' say 'test'"):
+    with pytest.raises(DataError, match="in no good row does the column 'set' say 'test'"):
         read(npz, split_column="set", split="test")
 
 
@@ -69,7 +71,7 @@ def test_a_csv_may_lack_labels_for_prediction(tmp_path: Path) -> None:
     assert labels(read(str(file), text="who", label="mood", labelled=False)) == [(2, "")]
     with pytest.raises(DataError) as caught:
         read(str(file), text="who")
-    assert caught.value.problem == f"{file} holds 2 columns beside that of the sequence: x and y."
+    assert caught.value.problem == f"{file} holds 2 columns: x and y."
     assert caught.value.remedy == "Say which is the label with --label."
 
 

@@ -1,7 +1,5 @@
-"""Parallel text, from files to encoded corpora."""
+"""Sentence pairs, from files to encoded corpora."""
 
-import dataclasses
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,11 @@ import pytest
 
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.pairs import dataset
-from regard.data.pairs.dataset import ParallelData, Vocabulary, prepare_parallel
+from regard.data.pairs.dataset import PairDataset, PairSource, Vocabulary, prepare_pairs
+from regard.data.pipeline.bad_rows import BadRows
 from regard.errors import DataError
 
-Prepare = Callable[..., ParallelData]
+Prepare = Callable[..., PairDataset]
 
 
 @pytest.fixture
@@ -23,8 +22,8 @@ def prepare(corpus: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def run(
         *, vocabulary: Vocabulary | None = None, tokenizer: TokenizerConfig | None = None, **data: Any
-    ) -> ParallelData:
-        return prepare_parallel(
+    ) -> PairDataset:
+        return prepare_pairs(
             DataConfig(**{"train": corpus, **data}),
             tokenizer or TokenizerConfig(vocab_size=320),
             vocabulary=vocabulary,
@@ -45,7 +44,7 @@ def texts(corpus: Any, name: str) -> list[str]:
     return [corpus.ragged[name].text(row) for row in range(len(corpus))]
 
 
-def sources(data: ParallelData) -> list[str]:
+def sources(data: PairDataset) -> list[str]:
     """The source sentences of the training pairs, decoded."""
     ids = data.train.ragged["source"]
     return [data.vocabulary.source.decode(ids[row].tolist()) for row in range(len(ids))]
@@ -90,35 +89,6 @@ def test_validation_files_leave_all_training_pairs_in_place(prepare: Prepare, tm
     assert data.n_held_out == 0
     assert set(data.hashes) >= set(valid)
     assert "source_text" not in data.train.ragged, "training text is not stored twice"
-
-
-def test_a_second_time_the_corpora_come_from_the_cache(
-    prepare: Prepare, monkeypatch: pytest.MonkeyPatch, corpus: tuple[str, str], tmp_path: Path
-) -> None:
-    calls = []
-    original = dataset._encode
-
-    def encode(*rest: Any, **options: Any) -> Any:
-        calls.append(options["texts"])
-        return original(*rest, **options)
-
-    monkeypatch.setattr(dataset, "_encode", encode)
-    first = prepare()
-    assert calls == [False, True]
-    again = prepare()
-    assert calls == [False, True], "nothing was encoded again"
-    assert again.train.folder == first.train.folder
-    # The key is the content, not the name.
-    moved = tuple(str(shutil.copy(file, tmp_path)) for file in corpus)
-    assert prepare(train=moved).train.folder == first.train.folder
-    assert len(calls) == 2
-    # What changes the corpus makes another.
-    prepare(valid_size=20)
-    assert len(calls) == 4
-    prepare(max_length=100)
-    assert len(calls) == 6
-    prepare(tokenizer=TokenizerConfig(vocab_size=300))
-    assert len(calls) == 8
 
 
 def test_a_given_vocabulary_is_taken_as_it_is(
@@ -183,8 +153,10 @@ def test_pairs_of_too_many_tokens_are_left_out_and_counted(prepare: Prepare, tmp
     pairs[9] = ("a dog " * 4, "Hund " * 35)
     files = write_pairs(tmp_path, pairs)
     data = prepare(train=files, valid=files, max_length=30)
-    assert data.train.facts == {"n_bad": 0, "n_long": 2, "first_long": [0, 8]}
     assert len(data.train) == 298
+    notes = dict(data.notes)
+    assert notes["left out"].startswith(f"of validation, 2 bad pairs, longer than 30 tokens: {files[0]}:8 'dog dog")
+    assert len(data.notes) == 2
 
 
 def test_too_many_long_pairs_are_refused(prepare: Prepare, tmp_path: Path) -> None:
@@ -192,62 +164,14 @@ def test_too_many_long_pairs_are_refused(prepare: Prepare, tmp_path: Path) -> No
     files = write_pairs(tmp_path, pairs)
     with pytest.raises(DataError) as caught:
         prepare(train=files, valid=files, max_length=30)
-    assert caught.value.problem == (
-        f"2 of 52 pairs are longer than 30 tokens, the first at {files[0]}:51; at most 1% may be."
+    assert caught.value.problem.startswith(
+        "2 of 52 pairs are bad (3.8%, at most 1% may be): 2 longer than 30 tokens. "
+        f"First: {files[0]}:51 (longer than 30 tokens) 'dog dog"
     )
-    assert caught.value.remedy == ("Raise data.max_length, split the text into sentences, or use --on-bad keep-going.")
+    longer = "Raise data.max_length, shorten them"
+    assert caught.value.remedy == f"{longer}, or leave the bad pairs out with --on-bad keep-going."
     kept = prepare(train=files, valid=files, max_length=30, on_bad="keep-going")
     assert len(kept.train) == 50
-
-
-def test_bad_pairs_are_screened_out_and_reported(prepare: Prepare, tmp_path: Path) -> None:
-    pairs = [(f"a dog {n}", "ein Hund") for n in range(200)]
-    pairs[4] = ("", "leer")
-    files = write_pairs(tmp_path, pairs)
-    data = prepare(train=files, valid_size=10)
-    assert data.screening.n_bad == 1
-    assert data.screening.reasons == {"empty source": 1}
-    assert len(data.train) + len(data.valid) == 199
-
-
-def test_nothing_to_train_on(prepare: Prepare) -> None:
-    with pytest.raises(DataError) as caught:
-        prepare(train=())
-    assert caught.value.problem == "There is nothing to train on."
-    assert caught.value.remedy == "Give the training files with --train."
-
-
-def test_progress_is_told(corpus: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    monkeypatch.setattr(dataset, "CHUNK", 40)
-    told: list[tuple[str, int]] = []
-    data = dataclasses.replace(DataConfig(train=corpus), valid=corpus)
-    prepare_parallel(
-        data,
-        TokenizerConfig(vocab_size=320),
-        vocabulary=None,
-        progress=lambda what, done: told.append((what, done)),
-    )
-    assert told == [
-        ("reading", 40),
-        ("reading", 80),
-        ("learning the vocabulary", 0),
-        *[("encoding", done) for done in (40, 80, 90)] * 2,
-    ]
-
-
-def test_the_screening_is_remembered_and_names_the_file_where_it_lies_now(
-    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pairs = [(f"a dog {n}", "ein Hund") for n in range(200)]
-    pairs[4] = ("", "leer")
-    first = prepare(train=write_pairs(tmp_path, pairs), valid_size=10)
-    monkeypatch.setattr(dataset, "read_pairs", None)
-    moved = write_pairs(tmp_path, pairs, name="moved")
-    again = prepare(train=moved, valid_size=10, vocabulary=first.vocabulary)
-    (bad,) = again.screening.examples["empty source"]
-    assert (bad.file, bad.line, bad.excerpt) == (moved[0], 5, "leer")
-    assert again.screening.n_good == first.screening.n_good == 199
 
 
 def test_the_same_bytes_with_another_ending_are_other_pairs(prepare: Prepare, tmp_path: Path) -> None:
@@ -259,3 +183,27 @@ def test_the_same_bytes_with_another_ending_are_other_pairs(prepare: Prepare, tm
     by_commas = prepare(train=(commas,), valid=(commas,), vocabulary=by_tabs.vocabulary)
     assert sources(by_tabs)[-1] == "a dog 199"
     assert sources(by_commas)[-1] == "a dog 199\tein Hund 199"
+
+
+def reasons_of(folder: Path, source: str, target: str, **settings: Any) -> list[str]:
+    files = write_pairs(folder, [("Yes", "Ja"), (source, target)])
+    bad_rows = BadRows("pair")
+    list(PairSource(files=files, data=DataConfig(on_bad="keep-going"), max_characters=500, **settings).good(bad_rows))
+    return list(bad_rows.reasons)
+
+
+def test_sides_that_are_too_long(tmp_path: Path) -> None:
+    assert reasons_of(tmp_path, "x" * 500, "y" * 500) == []
+    assert reasons_of(tmp_path, "x" * 501, "y" * 500) == ["too long"]
+    assert reasons_of(tmp_path, "x" * 500, "y" * 501) == ["too long"]
+
+
+def test_lengths_that_are_too_different(tmp_path: Path) -> None:
+    assert reasons_of(tmp_path, "x" * 90, "y" * 10) == []
+    assert reasons_of(tmp_path, "x" * 91, "y" * 10) == ["lengths too different"]
+    assert reasons_of(tmp_path, "x" * 10, "y" * 91) == ["lengths too different"]
+
+
+def test_short_sentences_may_differ_in_length(tmp_path: Path) -> None:
+    assert reasons_of(tmp_path, "x", "y" * 39) == []
+    assert reasons_of(tmp_path, "x", "y" * 40) == ["lengths too different"]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.formats import Bad, Pair, read_pairs
+from regard.data.formats import Bad
+from regard.data.pairs.rows import Pair, read_pairs
 from regard.errors import DataError
 
 
@@ -91,7 +92,7 @@ def test_a_text_file_without_partner(tmp_path: Path) -> None:
     error = error_of([english])
     assert error.problem == problem + "nothing follows it."
     assert error.remedy == (
-        "Give both sides, or one file with both: .tsv, .csv, .jsonl, .ndjson, .parquet, .tmx, .xliff, .xlf, .po."
+        "Give both sides, or one file with both: .csv, .tsv, .jsonl, .ndjson, .parquet, .tmx, .xliff, .xlf, .po."
     )
     assert error_of([english, table]).problem == problem + f"{table} follows it."
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
+from regard.data.pipeline.validation_split import ValidationSplit
 from regard.errors import DataError
 
 
@@ -12,8 +12,8 @@ def held_out(sources: list[str], wanted: int = 0) -> list[str]:
     choice = ValidationSplit(wanted)
     for source in sources:
         choice.add(source)
-    limit = choice.limit()
-    return [source for source in sources if is_held_out(source, limit)]
+    held_out = choice.held_out()
+    return [source for source in sources if held_out.holds(source)]
 
 
 @pytest.mark.parametrize(

@@ -315,7 +315,7 @@ def test_what_is_left_out_of_a_scored_text_is_told(
     data = configuration.override(task.config, {"data.on_bad": "keep-going"}).data
     found = task.evaluate(learned[2], [str(file)], MaskOptions(data=data))
     assert (found.count, found.unit) == (4, "tokens")
-    assert found.notes == (f"Left out: 1 bad line, no text: {file}:2 ''.",)
+    assert found.notes == (f"Left out: 1 bad line, no text: {file}:2.",)
 
 
 # Guesses
@@ -397,9 +397,7 @@ def test_empty_files_and_texts_without_words(tmp_path: Path) -> None:
     parts(prepare(tmp_path))[0].save(tmp_path / "vocabulary")
     with pytest.raises(DataError) as caught:
         prepare(tmp_path, {"data.train": [blank]}, vocabulary=tmp_path / "vocabulary")
-    assert str(caught.value) == (
-        "No text is left for training.\nGive more text, or give validation files with --valid."
-    )
+    assert str(caught.value) == ("No text is left for training.\nGive more, or give validation files with --valid.")
     with pytest.raises(DataError, match=r"^No text is left for validation\."):
         prepare(tmp_path, {"data.valid": [blank]}, vocabulary=tmp_path / "vocabulary")
 

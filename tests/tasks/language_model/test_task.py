@@ -34,7 +34,7 @@ def test_lines_that_are_left_out_are_told(tmp_path: Path) -> None:
     prepared = prepare(tmp_path, {"data.valid": [str(valid)], "data.on_bad": "keep-going"})
     assert [text for label, text in prepared.facts if label == "left out"] == [
         rf"1 bad line, not UTF-8: {tmp_path / 'text.txt'}:41 '\xff\n'",
-        f"of validation, 1 bad line, no text: {valid}:2 ''",
+        f"of validation, 1 bad line, no text: {valid}:2",
     ]
 
 

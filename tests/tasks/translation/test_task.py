@@ -225,10 +225,11 @@ def test_what_was_left_out_is_told(prepare: Callable[..., Prepared], tmp_path: P
         file.write_text("\n".join(lines) + "\n")
     settings = {"data.train": [str(file) for file in files], "data.valid": [str(file) for file in files]}
     facts = prepare({**settings, "data.max_length": 40}).facts
+    bad = f"1 bad pair, empty source: {files[0]}:5 'ein Hund'"
+    long = f"1 bad pair, longer than 40 tokens: {files[0]}:7 '{('dog ' * 60)[:60]}…'"
     assert [text for label, text in facts if label == "left out"] == [
-        f"1 bad pairs, empty source: {files[0]}:5 'ein Hund'",
-        f"1 pairs too long, first {files[0]}:7",
-        "2 validation pairs, bad or too long",
+        *(bad, long),
+        *(f"of validation, {one}" for one in (bad, long)),
     ]
     assert dict(facts)["validation"] == "298 pairs"
 
@@ -351,4 +352,5 @@ def test_validation_pairs_that_are_left_out_are_told(
         lines[1] = "" if side == "de" else lines[1]
         (tmp_path / f"valid.{side}").write_text("\n".join(lines) + "\n")
     prepared = prepare({"data.valid": [str(tmp_path / "valid.en"), str(tmp_path / "valid.de")]})
-    assert ("left out", "1 validation pairs, bad or too long") in prepared.facts
+    [left_out] = [text for label, text in prepared.facts if label == "left out"]
+    assert left_out.startswith(f"of validation, 1 bad pair, empty target: {tmp_path / 'valid.en'}:2 ")

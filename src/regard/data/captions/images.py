@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.data.captions.columns import names_image
 from regard.data.formats.image_folder import content_of, in_order, median_shape, read_labelled_image, shown
-from regard.data.images.decoding import ImageShape
-from regard.data.images.survey import BadImage, LabelledImage, place_of
+from regard.data.formats.rows import Bad, place_of
+from regard.data.images.decoding import ENDINGS, ImageShape
+from regard.data.images.rows import LabelledImage
 from regard.errors import DataError
 
 
@@ -21,8 +21,8 @@ class ListedImages:
     root: str
     members: tuple[str, ...]
 
-    def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
-        def read(member: str) -> LabelledImage | BadImage:
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
+        def read(member: str) -> LabelledImage | Bad:
             return read_labelled_image(self._path(member), shape, label="", root=self.root, member=member)
 
         return in_order(read, self.members)
@@ -58,7 +58,7 @@ def unnamed(places: Iterable[str], named: Collection[str]) -> list[str]:
             found += (
                 place
                 for entry in entries
-                if names_image(entry.name) and not entry.name.startswith(".") and entry.is_file()
+                if Path(entry.name).suffix.lower() in ENDINGS and not entry.name.startswith(".") and entry.is_file()
                 if (place := f"{folder}/{shown(entry.name)}") not in named
             )
     return sorted(found)

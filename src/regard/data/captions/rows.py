@@ -5,25 +5,51 @@ refused: what a table from elsewhere names must not be whatever lies on this dis
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
 
 from regard.config import DataConfig
-from regard.data.captions.columns import CaptionColumns, are_numbered, choose_caption_columns, names_image
-from regard.data.formats.files import check_regular
-from regard.data.formats.registry import Fields, ending_of, format_of, read_rows
-from regard.data.formats.rows import Bad, Row, excerpt
-from regard.data.images.survey import place_of
-from regard.data.labelled.rows import MAX_WAITING, TABLES, split_of
+from regard.data.formats.columns import (
+    INDEXES,
+    SPLIT_COLUMNS,
+    are_numbered,
+    asked_column,
+    called,
+    cannot_tell,
+    only,
+    plain,
+    refuse_same,
+)
+from regard.data.formats.registry import ending_of, read_rows
+from regard.data.formats.rows import Bad, Row, excerpt, place_of
+from regard.data.formats.splits import split_of
+from regard.data.formats.tables import Table, lacking, open_table
+from regard.data.images.decoding import ENDINGS
 from regard.errors import DataError
 
 FOLDERS = ("", "images/", "Images/")  # within the table's, in which an image is looked for
 NO_IMAGE = "no such image"
 PATH_CHARACTERS = 300  # of one that was not found, as a person must see where it was looked for
+# What people call the columns; written without spaces, hyphens and underscores, as `plain` has them.
+_IMAGES = "image img picture photo file filename filepath path imagefile imagefilename imagename imagepath"
+IMAGES = tuple(_IMAGES.split())
+CAPTIONS = ("caption", "text", "sentence", "description", "comment", "annotation")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionColumns:
+    """The names of columns as a table has them; "" for one that is not there."""
+
+    image: str
+    caption: str
+    split: str = ""
+
+    def sentence(self) -> str:
+        """Say which columns they are."""
+        roles = {"image": self.image, "caption": self.caption, "split": self.split}
+        return ", ".join(f"{role} '{name}'" for role, name in roles.items() if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,102 +61,81 @@ class Captioned:
     split: str
     file: str
     line: int
+    image_row: int = -1  # in the corpus of images, once these are stored
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaptionTable:
-    """A table, and which of its columns are meant; its rows can be read as often as needed.
+class ImagePaths:
+    """Finds the images that the cells of tables name; each is looked for once."""
 
-    wanted: what its reader is told of the columns, by which it knows a header
-    """
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], str] = {}  # by table and cell; "" for none
 
-    file: str
-    columns: CaptionColumns
-    wanted: tuple[str, ...]
-    _images: dict[str, str] = field(default_factory=dict)  # the path of the image that a cell names, "" for none
-
-    @cached_property
-    def folder(self) -> str:
-        return str(Path(self.file).parent)
-
-    def captions(self, splits: Sequence[str] = ()) -> Iterator[Captioned | Bad]:
-        """Yield the rows in their order.
-
-        splits: train, valid or test, of which rows are meant where a column says it; where none does, all are of the first
-        """
-        for row in self._rows():
-            if isinstance(row, Bad):
-                yield row
-                continue
-            split = splits[0] if splits else ""
-            if splits and self.columns.split:
-                said = row.fields.get(self.columns.split, "")
-                split = split_of(said)
-                if not split:
-                    yield Bad(row.file, row.line, "unknown split", excerpt(said))
-                if split not in splits:
-                    continue
-            yield self._captioned(row, split)
-
-    def named(self) -> set[str]:
-        """Return the paths at which the images of all rows, of any split, are looked for."""
-        rows = (row for row in self._rows() if isinstance(row, Row))
-        cells = {row.fields.get(self.columns.image, "").strip() for row in rows}
-        return {path for cell in cells if cell for path in self._candidates(cell)}
-
-    def _rows(self) -> Iterator[Row | Bad]:
-        return read_rows(self.file, columns=self.wanted, scalars=True)
-
-    def _captioned(self, row: Row, split: str) -> Captioned | Bad:
+    def captioned(self, columns: CaptionColumns, row: Row, split: str) -> Captioned | Bad:
         """Return what a row says, or why it cannot be used."""
-        cell, text = (row.fields.get(name, "").strip() for name in (self.columns.image, self.columns.caption))
+        cell, text = (row.fields.get(name, "").strip() for name in (columns.image, columns.caption))
         if not cell:
-            return _lacking(row, self.columns.image, "image")
+            return lacking(row, columns.image, "image")
         if not text:
-            return _lacking(row, self.columns.caption, "caption")
+            return lacking(row, columns.caption, "caption")
         if "\0" in cell or "\0" in text:
             return Bad(row.file, row.line, "NUL byte", excerpt(text))
-        if cell not in self._images:
-            place = f"{row.file}:{row.line}: the image '{excerpt(cell)}'"
-            if Path(cell).is_absolute():
-                raise DataError(
-                    f"{place} is named by an absolute path.",
-                    "Write its path from the folder of the table, so that the folder can be moved.",
-                )
-            if ".." in Path(os.path.normpath(cell)).parts:
-                raise DataError(
-                    f"{place} lies outside of the folder of the table.",
-                    "Put the images into that folder, or a link to them, and write paths from there.",
-                )
-            self._images[cell] = next(filter(_is_file, self._candidates(cell)), "")
-        image = self._images[cell]
-        if not image:
-            tried = next(self._candidates(cell))
+        key = row.file, cell
+        if key not in self._found:
+            _refuse_outside(f"{row.file}:{row.line}: the image '{excerpt(cell)}'", cell)
+            self._found[key] = next(filter(_is_file, candidates(row.file, cell)), "")
+        if not self._found[key]:
+            tried = next(candidates(row.file, cell))
             return Bad(row.file, row.line, NO_IMAGE, excerpt(tried, characters=PATH_CHARACTERS))
-        return Captioned(text, image, split, row.file, row.line)
-
-    def _candidates(self, cell: str) -> Iterator[str]:
-        for folder in FOLDERS:
-            yield place_of(self.folder, "/" + os.path.normpath(folder + cell).replace(os.sep, "/"))
+        return Captioned(text, self._found[key], split, row.file, row.line)
 
 
-def open_table(file: str, data: DataConfig) -> CaptionTable:
-    """Find the columns of a table. Where no row can be read, there are none, and all rows are bad."""
-    check_regular(file)
-    if not file.lower().removesuffix(".gz").endswith(TABLES):
-        raise DataError(f"{file}: captions are read from tables.", f"Convert or rename it to one: {', '.join(TABLES)}.")
-    wanted = _wanted(file, data)
-    seen: dict[str, str] = {}
-    good = (row for row in read_rows(file, columns=wanted, scalars=True) if isinstance(row, Row) and row.fields)
-    # A record may lack keys that others have: then the first ones do not tell yet.
-    n_tried = MAX_WAITING if format_of(file).fields is Fields.KEYS else 1
-    for row in islice(good, n_tried):
-        seen |= row.fields
-        with suppress(DataError):
-            return CaptionTable(file=file, columns=choose_caption_columns(file, seen, data), wanted=wanted)
-    if seen:
-        choose_caption_columns(file, seen, data)  # says what is missing
-    return CaptionTable(file=file, columns=CaptionColumns("", ""), wanted=wanted)
+def candidates(table: str, cell: str) -> Iterator[str]:
+    """Yield the paths at which the image that a cell of a table names is looked for."""
+    for folder in FOLDERS:
+        yield place_of(folder_of(table), "/" + os.path.normpath(folder + cell).replace(os.sep, "/"))
+
+
+def folder_of(table: str) -> str:
+    """Return the folder in which the images of a table are looked for."""
+    return str(Path(table).parent)
+
+
+def open_captions(file: str, data: DataConfig) -> Table[CaptionColumns]:
+    """Find the columns of a table of captions."""
+    return open_table(file, partial(choose_caption_columns, file, data=data), wanted=_wanted(file, data))
+
+
+def names_image(cell: str) -> bool:
+    """Tell whether a cell ends as the name of an image file does."""
+    return PurePath(cell.strip()).suffix.lower() in ENDINGS
+
+
+def choose_caption_columns(file: str, fields: Mapping[str, str], data: DataConfig) -> CaptionColumns:
+    """Return the columns of a file with such a row: `data.source` is the image, `data.text` the caption.
+
+    A name tells where it is one that people use and no other column has such a name too. A row tells by a cell that ends
+    as the name of an image file does, and without a header by one that says train, valid or test. Where only one column
+    is left it is the other.
+    """
+    asked = {"--from": data.source, "--text": data.text, "--split-column": data.split_column}
+    chosen = {option: asked_column(file, wanted, fields) for option, wanted in asked.items()}
+    refuse_same(file, chosen)
+    image, caption, split = chosen.values()
+    free = [name for name in fields if name not in chosen.values() and plain(name) not in INDEXES]
+    split = split or called(free, SPLIT_COLUMNS)
+    if not split and are_numbered(fields) and len(fields) > 2:
+        split = only(name for name in free if split_of(fields[name]))
+    free = [name for name in free if name != split]
+    image = image or called(free, IMAGES) or only(name for name in free if names_image(fields[name]))
+    free = [name for name in free if name != image]
+    caption = caption or called(free, CAPTIONS) or (only(free) if image else "")
+    image = image or (only(name for name in free if name != caption) if caption else "")
+    missing = {"image": "--from"} if not image else {}
+    if not caption:
+        missing["caption"] = "--text"
+    if missing:
+        raise cannot_tell(file, fields, missing)
+    return CaptionColumns(image, caption, split)
 
 
 def _wanted(file: str, data: DataConfig) -> tuple[str, ...]:
@@ -144,13 +149,22 @@ def _wanted(file: str, data: DataConfig) -> tuple[str, ...]:
     return ("1",) if any(map(names_image, cells)) else tuple(cells)
 
 
+def _refuse_outside(place: str, cell: str) -> None:
+    """Refuse the path of an image that is not within the folder of its table."""
+    if Path(cell).is_absolute():
+        raise DataError(
+            f"{place} is named by an absolute path.",
+            "Write its path from the folder of the table, so that the folder can be moved.",
+        )
+    if ".." in Path(os.path.normpath(cell)).parts:
+        raise DataError(
+            f"{place} lies outside of the folder of the table.",
+            "Put the images into that folder, or a link to them, and write paths from there.",
+        )
+
+
 def _is_file(path: str) -> bool:
     try:
         return Path(path).is_file()  # a pipe that nobody writes to would be waited for, for ever
     except OSError:  # as of a name that is too long
         return False
-
-
-def _lacking(row: Row, column: str, role: str) -> Bad:
-    found = next((cell for cell in row.fields.values() if cell.strip()), "")
-    return Bad(row.file, row.line, f"{'empty' if column in row.fields else 'no'} {role}", excerpt(found))

@@ -1,4 +1,4 @@
-"""Captions as the rows of a corpus: encoded once, beside the corpus of their images, in which each image stands once.
+"""Captions as the rows of a stored corpus, beside the corpus of their images, in which each image stands once.
 
 Its columns:
 
@@ -7,28 +7,23 @@ Its columns:
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from regard.data.captions.rows import Captioned
-from regard.data.captions.survey import CaptionTables
-from regard.data.formats import Bad
-from regard.data.formats.rows import excerpt
+from regard.data.formats.rows import Bad
 from regard.data.images.decoding import ImageShape, Pixels
 from regard.data.images.storage import ImageSet, Numbers
-from regard.data.pipeline.bad_rows import Faults, LeftOut, Progress
-from regard.data.pipeline.cache import cached
-from regard.data.pipeline.corpus import Corpus, CorpusWriter, Ragged
+from regard.data.pipeline.bad_rows import BadRows
+from regard.data.pipeline.corpus import Corpus, Ragged
+from regard.data.pipeline.encoding import NUMBER, TEXT, Encoding, long_rows_of, too_long
 from regard.data.text.tokenizer import Tokenizer
-
-CHUNK = 4096  # captions tokenised together
-_VERSION = "1"  # of what the cache keeps; raise it when that or the way tables are read changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +34,16 @@ class CaptionSet:
     files: tuple[str, ...]  # to which the numbers in the column `file` point
     image_set: ImageSet
     image_of: Numbers  # (N,), the number of each caption's image in `image_set`
-    rows_left_out: LeftOut  # of the same tables
+    bad_rows: BadRows  # of the same tables
+
+    @classmethod
+    def of(cls, corpus: Corpus, images: ImageSet, files: tuple[str, ...], bad_rows: BadRows) -> "CaptionSet":
+        """Join captions and the images of which they name rows."""
+        rows, image_of = np.unique(corpus.numbers["image"], return_inverse=True)
+        image_set = images.select(rows)
+        return cls(
+            corpus=corpus, files=files, image_set=image_set, image_of=image_of.astype(np.int64), bad_rows=bad_rows
+        )
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -78,15 +82,13 @@ class CaptionSet:
         return [f"{self.files[file]}:{line}" for file, line in zip(files, lines, strict=True)]
 
     @property
-    def too_long(self) -> LeftOut:
+    def too_long(self) -> BadRows:
         """Which captions have too many tokens."""
-        return LeftOut.of(self.corpus.facts, self.files)
+        return long_rows_of(self.corpus, self.files)
 
-    @property
-    def faults(self) -> LeftOut:
-        """Which rows of the same tables were left out."""
-        rows, long = self.rows_left_out, self.too_long
-        return LeftOut(reasons={**rows.reasons, **long.reasons}, examples={**rows.examples, **long.examples})
+    def left_out(self) -> list[str]:
+        """Say which rows of the same tables were left out."""
+        return [*self.bad_rows.sentences(), *self.too_long.sentences()]
 
     @cached_property
     def _by_image(self) -> npt.NDArray[np.intp]:
@@ -94,80 +96,23 @@ class CaptionSet:
         return np.argsort(self.image_of, kind="stable")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CaptionSide:
-    """Which captions are meant: those of a split of some tables whose image is kept; read anew at each call.
+@dataclass(frozen=True)
+class CaptionEncoding(Encoding[Captioned]):
+    """Captions as ids, with the rows of their images; one with too many tokens is left out."""
 
-    rows:  where in `images` those that are kept stand, by their paths
-    kept:  which these are, in words that tell them from others of the same images
-    """
+    tokenizer: Tokenizer
+    max_length: int
 
-    tables: CaptionTables
-    split: str
-    images: ImageSet
-    rows: Mapping[str, int]
-    kept: str = "all"
+    def settings(self) -> tuple[object, ...]:
+        return hashlib.sha256(self.tokenizer.to_json().encode()).hexdigest(), self.max_length
 
-    def captions(self) -> Iterator[tuple[Captioned, int]]:
-        """Yield the captions, each with the row of its image."""
-        for caption in self.tables.captions(self.split):
-            row = self.rows.get(caption.image)
-            if row is not None:
-                yield caption, row
+    def columns(self) -> Mapping[str, int | str]:
+        return {"ids": self.tokenizer.vocab_size, "text": TEXT, "image": NUMBER}
 
-    def texts(self) -> Iterator[str]:
-        return (caption.text for caption, _ in self.captions())
-
-    def fingerprints(self) -> dict[str, str]:
-        """Return a hash of the images of each table."""
-        found = (fingerprint for _, fingerprint in self.images.corpus.facts["fingerprints"])
-        return dict(zip(self.tables.sources(self.split), found, strict=True))
-
-    def key(self) -> tuple[str, ...]:
-        """Everything on which the captions and the rows of their images depend."""
-        columns = [table.columns for table in self.tables.tables]
-        images = self.images.corpus.facts
-        settings = (columns, self.tables.splits, self.split, self.kept, images["shape"], images["fingerprints"])
-        return repr(settings), *self.tables.contents()
-
-
-def stored_captions(side: CaptionSide, tokenizer: Tokenizer, *, max_length: int, progress: Progress) -> CaptionSet:
-    """Return the captions of a side from the cache, or encode and store them; longer ones are left out and counted."""
-    vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
-    corpus = cached(
-        ("captions", _VERSION, str(max_length), vocabulary, *side.key()),
-        lambda writer: _store(writer, side, tokenizer, max_length, progress),
-    )
-    rows, image_of = np.unique(corpus.numbers["image"], return_inverse=True)
-    return CaptionSet(
-        corpus=corpus,
-        files=side.tables.files,
-        image_set=replace(side.images, rows=side.images.rows[rows], classes=side.images.classes[rows]),
-        image_of=image_of.astype(np.int64),
-        rows_left_out=side.tables.left_out(),
-    )
-
-
-def _store(
-    writer: CorpusWriter, side: CaptionSide, tokenizer: Tokenizer, max_length: int, progress: Progress
-) -> dict[str, Any]:
-    """Encode all captions into a corpus; return the facts to keep with it."""
-    writer.add_ids("ids", vocab_size=tokenizer.vocab_size)
-    writer.add_text("text")
-    for name in ("image", "file", "line"):
-        writer.add_numbers(name)
-    # Numbers, not names: the same tables may lie elsewhere when the cache is used again.
-    files = {file: number for number, file in enumerate(side.tables.files)}
-    faults, waiting, done = Faults(), side.captions(), 0
-    while chunk := list(islice(waiting, CHUNK)):
-        all_ids = tokenizer.encode_batch([caption.text for caption, _ in chunk])
-        for (caption, row), ids in zip(chunk, all_ids, strict=True):
-            if len(ids) > max_length:
-                reason = f"longer than {max_length:,} tokens"
-                faults.add(Bad(caption.file, caption.line, reason, excerpt(caption.text)))
-                continue
-            place = {"file": files[caption.file], "line": caption.line}
-            writer.append(ids=ids, text=caption.text, image=row, **place)
-        done += len(chunk)
-        progress("encoding", done)
-    return faults.as_facts(side.tables.files)
+    def encode(self, examples: Sequence[Captioned], counts: Counter[str]) -> Iterable[Mapping[str, Any] | Bad]:
+        all_ids = self.tokenizer.encode_batch([caption.text for caption in examples])
+        for caption, ids in zip(examples, all_ids, strict=True):
+            if len(ids) > self.max_length:
+                yield too_long(caption, self.max_length, caption.text)
+            else:
+                yield {"ids": ids, "text": caption.text, "image": caption.image_row}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config import DataConfig
-from regard.data.documents.dataset import whole_text
+from regard.data.documents.dataset import DocumentSource
 from regard.data.text.tokenizer import Tokenizer
 
 DOCUMENTS = 100  # from so many on, whole documents are compared
@@ -31,10 +31,8 @@ class Stretches:
     members: NDArray[np.int64]
 
 
-def read_stretches(
-    files: Sequence[str], data: DataConfig, tokenizer: Tokenizer, *, share: float, n_documents: int
-) -> Stretches:
-    """Cut the text that `text_corpus` encodes; `n_documents` is how many it has.
+def read_stretches(files: Sequence[str], data: DataConfig, tokenizer: Tokenizer, *, n_documents: int) -> Stretches:
+    """Cut the text that `encode_documents` encodes; `n_documents` is how many it has.
 
     A token belongs to where its first character stands, and an end token to the document that it ends.
     """
@@ -43,7 +41,7 @@ def read_stretches(
     n_bytes: list[int] = []
     members: list[NDArray[np.int64]] = []
     first = place = 0  # of this document: its first stretch, and the characters so far
-    for passage in whole_text(files, data, share=share):
+    for passage in DocumentSource(files=tuple(files), data=data).good():
         if passage.begins or not n_bytes:
             if n_bytes:
                 members.append(np.array([len(n_bytes) - 1]))

@@ -1,4 +1,4 @@
-"""Running text as a stream of documents: what a language model learns from.
+"""Documents: running text as a stream, what a language model learns from.
 
 A document is a text file; or, where a separator line is named, what stands between two of them; or one record of a table.
 It may be larger than memory, and so it comes in pieces: a line with its end, some of a very long line, a record.
@@ -7,9 +7,9 @@ It may be larger than memory, and so it comes in pieces: a line with its end, so
 import codecs
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from regard.data.formats.columns import TEXTS, find, plain
+from regard.data.formats.columns import TEXTS, called, find
 from regard.data.formats.files import DAMAGE, check_file, damaged, open_file
 from regard.data.formats.registry import TEXT, Fields, format_of, read_rows
 from regard.data.formats.rows import Bad, decode, excerpt, without_mark
@@ -21,12 +21,16 @@ PASSAGE_CHARACTERS = 1 << 15  # about so many are tokenised at once
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next piece of a document, and where it stands; `begins` where another document begins with it."""
+    """The next piece of a document, and where it stands; `begins` where another document begins with it.
+
+    behind: whether it stands behind the place from which on a text is held out
+    """
 
     text: str
     file: str
     line: int
     begins: bool
+    behind: bool = False
 
 
 def read_documents(
@@ -112,7 +116,7 @@ def _from_records(file: str, column: str) -> Iterator[Piece | Bad]:
         seen |= dict.fromkeys(names)
         name = find(file, column or "text", names)
         if name is None and not column and fields is Fields.COLUMNS:
-            name = _called_text(names)
+            name = called(names, TEXTS) or None
         if only and name is not None:
             problem = f"{file}:{row.line}: this record has its text under '{name}', those before it under '{only}'."
             raise DataError(problem, "Name the column with --from.")
@@ -128,12 +132,6 @@ def _from_records(file: str, column: str) -> Iterator[Piece | Bad]:
             yield Bad(file, row.line, "no text", excerpt(next(iter(row.fields.values()), "")))
     if not found:
         raise _no_column(file, column, list(seen))
-
-
-def _called_text(names: Sequence[str]) -> str | None:
-    """Return the column of a table that is called as texts are, if there is one such."""
-    found = [name for name in names if plain(name) in TEXTS]
-    return found[0] if len(found) == 1 else None
 
 
 def _no_column(file: str, wanted: str, names: list[str]) -> DataError:
@@ -153,7 +151,8 @@ def passages(pieces: Iterable[Piece]) -> Iterator[Piece]:
     size = 0
     for piece in pieces:
         full = size >= PASSAGE_CHARACTERS and (size >= 8 * PASSAGE_CHARACTERS or _meet_simply(waiting[-1], piece))
-        if waiting and (piece.begins or full or piece.file != waiting[0].file):
+        apart = bool(waiting) and (piece.file, piece.behind) != (waiting[0].file, waiting[0].behind)
+        if waiting and (piece.begins or full or apart):
             yield _joined(waiting)
             waiting, size = [], 0
         waiting.append(piece)
@@ -169,4 +168,4 @@ def _meet_simply(before: Piece, after: Piece) -> bool:
 
 def _joined(pieces: list[Piece]) -> Piece:
     first = pieces[0]
-    return Piece("".join(piece.text for piece in pieces), first.file, first.line, first.begins)
+    return replace(first, text="".join(piece.text for piece in pieces))

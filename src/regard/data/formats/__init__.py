@@ -1,10 +1,9 @@
-"""Text from files of many formats: records (`read_rows`) and pairs of source and target (`read_pairs`), streamed.
+"""Readers and writers of files, one format a file: records (`read_rows`), tables, arrays, images in folders, streamed.
 
-One reader a format; `endings.py` has the table. To add a format: write its reader, add its ending.
+To add a format of records: write its reader, and add its ending to the table in `registry.py`.
 """
 
 from regard.data.formats.registry import read_rows
-from regard.data.formats.rows import Bad, Pair, Row
-from regard.data.pairs.rows import read_pairs
+from regard.data.formats.rows import Bad, Row
 
-__all__ = ["Bad", "Pair", "Row", "read_pairs", "read_rows"]
+__all__ = ["Bad", "Row", "read_rows"]

@@ -1,9 +1,15 @@
-"""Which of a file's columns or languages somebody means by a name. Knows names only, no files' content."""
+"""Which column or language of a file is meant: as somebody names it, or as the names that people use tell.
 
+Pairs choose two sides (`choose_sides`). Tables of other kinds have roles, such as text and label: what is asked for is
+found by `asked_column`, the rest by what columns are called, and where that does not tell, an error lists them.
+"""
+
+import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from regard.data.formats.rows import excerpt
 from regard.errors import DataError, did_you_mean
 
 # ISO 639-1: every language that has a code of two letters.
@@ -164,3 +170,70 @@ def _require(file: str, name: str, names: Sequence[str], *, noun: str) -> str:
 def listed(names: Sequence[str], *, last: str = "and") -> str:
     """Return names as a sentence lists them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def asked_column(place: str, wanted: str, fields: Mapping[str, str], *, may_lack: bool = False) -> str:
+    """Return the column of a table that a name or a number (from 1) means; "" where none is asked for.
+
+    place:     the file, perhaps with the line of its header, for the error
+    fields:    the columns by name, with the cells of a row
+    may_lack:  whether there may be no such column; the answer is "" then
+    """
+    names = list(fields)
+    if not wanted or wanted in names:
+        return wanted
+    for spelled in (folded, plain):
+        same = [name for name in names if spelled(name) == spelled(wanted)]
+        if len(same) == 1:
+            return same[0]
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+        return names[int(wanted) - 1]
+    if may_lack:
+        return ""
+    raise DataError(f"{place} has no column '{wanted}'.", _nearest_column(wanted, fields))
+
+
+def _nearest_column(wanted: str, fields: Mapping[str, str]) -> str:
+    """Return the sentence that points to the near name; without a header the names would stand in the first row."""
+    if not are_numbered(fields):
+        return did_you_mean(wanted, fields)
+    near = difflib.get_close_matches(wanted, fields.values(), n=1)
+    count = f"It has no header: count its columns, from 1 to {len(fields)}."
+    return f"Did you mean {near[0]}?" if near and not wanted.isdecimal() else count
+
+
+def are_numbered(names: Iterable[str]) -> bool:
+    """Tell whether columns have numbers for names, as where there is no header."""
+    return all(name == str(number) for number, name in enumerate(names, start=1))
+
+
+def only(names: Iterable[str]) -> str:
+    """Return the one name that there is; "" for none or several."""
+    found = list(names)
+    return found[0] if len(found) == 1 else ""
+
+
+def called(names: Iterable[str], known: Sequence[str]) -> str:
+    """Return the one of `names` that is called as `known` has it; "" for none or several."""
+    return only(name for name in names if plain(name) in known)
+
+
+def refuse_same(file: str, chosen: Mapping[str, str]) -> None:
+    """Refuse one column for two roles; `chosen` are the columns by the options that name them."""
+    for name in filter(None, chosen.values()):
+        options = [option for option, own in chosen.items() if own == name]
+        if len(options) > 1:
+            raise DataError(f"{file}: {listed(options)} name the same column, '{name}'.", "Name different ones.")
+
+
+def cannot_tell(file: str, fields: Mapping[str, str], missing: Mapping[str, str], *, advice: str = "") -> DataError:
+    """Return the error for a table whose names do not tell some columns; `missing` are their roles, with the options."""
+    names: Sequence[str] = list(fields)
+    if are_numbered(fields):
+        names = [f'{name} ("{excerpt(cell, characters=20)}")' for name, cell in fields.items()]
+    count = f"{len(names)} column{'' if len(names) == 1 else 's'}"
+    roles = listed([f"the {role}" for role in missing])
+    return DataError(
+        f"{file} holds {count}: {listed(names)}.",
+        f"Say which {'is' if len(missing) == 1 else 'are'} {roles} with {listed(list(missing.values()))}.{advice}",
+    )

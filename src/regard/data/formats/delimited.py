@@ -66,6 +66,11 @@ def read_csv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             yield _row(file, line, names, record.cells)
 
 
+def delimiter_of(first: bytes) -> str:
+    """Tell by the first line of a CSV what separates its cells: where the comma is the decimal sign, semicolons do."""
+    return ";" if b";" in first and b"," not in first else ","
+
+
 class _Line(NamedTuple):
     number: int
     text: str
@@ -87,8 +92,7 @@ class _CsvRecords:
     def __init__(self, file: str) -> None:
         raw_lines = byte_lines(file)
         first = next(raw_lines)
-        # Where the comma is the decimal sign, spreadsheets write semicolons.
-        self._delimiter = ";" if b";" in first and b"," not in first else ","
+        self._delimiter = delimiter_of(first)
         self._unread = (_Line(number, *decode(raw)) for number, raw in enumerate(chain([first], raw_lines), start=1))
         self._given_back: deque[_Line] = deque()
 

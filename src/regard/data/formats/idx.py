@@ -11,10 +11,11 @@ from typing import BinaryIO
 import numpy as np
 
 from regard.data.formats.files import DAMAGE, check_regular, damaged, open_file
+from regard.data.formats.rows import Bad
 from regard.data.images.arrays import StoredArray, labelled_rows, shape_of
 from regard.data.images.decoding import ImageShape
-from regard.data.images.survey import BadImage, LabelledImage
-from regard.data.pairs.check import content_hash
+from regard.data.images.rows import LabelledImage
+from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
 
 # The third byte of a file: what its numbers are.
@@ -28,7 +29,7 @@ class IdxImages:
     root: str
     labels: str
 
-    def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
         with open_file(self.root) as stream, open_file(self.labels) as label_stream:
             images, labels = _open_whole(self.root, stream), _open_whole(self.labels, label_stream)
             if images.dtype != np.uint8:

@@ -19,9 +19,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from regard.data.formats.rows import Bad
+from regard.data.formats.splits import split_of
 from regard.data.images.decoding import ENDINGS, BadImageError, ImageShape, own_shape, read_and_measure
-from regard.data.images.survey import OTHER, BadImage, LabelledImage
-from regard.data.labelled.rows import split_of
+from regard.data.images.rows import OTHER, LabelledImage
 from regard.errors import DataError
 from regard.runtime import cores
 
@@ -51,12 +52,12 @@ class ImageFolder:
     root: str
     split: str = ""  # the name of the split's folder
 
-    def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
-        def read(file: _File) -> LabelledImage | BadImage:
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
+        def read(file: _File) -> LabelledImage | Bad:
             if not file.is_image:
-                return BadImage(self.root, file.member, OTHER)
+                return Bad(self.root, file.member, OTHER)
             if not file.label:
-                return BadImage(self.root, file.member, "in no class folder")
+                return Bad(self.root, file.member, "in no class folder")
             return read_labelled_image(file.path, shape, label=file.label, root=self.root, member=file.member)
 
         return in_order(read, self._files())
@@ -115,14 +116,12 @@ def folder_splits(root: str) -> dict[str, list[ImageFolder]]:
     return splits
 
 
-def read_labelled_image(
-    path: Path, shape: ImageShape, *, label: str, root: str, member: str
-) -> LabelledImage | BadImage:
+def read_labelled_image(path: Path, shape: ImageShape, *, label: str, root: str, member: str) -> LabelledImage | Bad:
     """Return the image of a file, or why there is none."""
     try:
         pixels, fitted = read_and_measure(path, shape)
     except BadImageError as error:
-        return BadImage(root, member, error.reason)
+        return Bad(root, member, error.reason)
     return LabelledImage(pixels, label, root, member, fitted)
 
 

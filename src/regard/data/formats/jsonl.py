@@ -18,7 +18,7 @@ def read_jsonl(file: str, columns: Sequence[str] = (), *, scalars: bool = False)
             yield line
             continue
         fields, reason = _fields(line, columns, scalars)
-        yield Bad(file, number, reason, excerpt(line)) if reason else Row(file, number, fields)
+        yield Bad(file, number, reason, excerpt(line)) if reason else Row(file, number, fields, line)
 
 
 def _fields(line: str, columns: Sequence[str], scalars: bool) -> tuple[dict[str, str], str]:

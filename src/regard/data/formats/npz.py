@@ -17,11 +17,12 @@ import numpy as np
 
 from regard.data.formats.columns import listed
 from regard.data.formats.files import open_seekable
+from regard.data.formats.rows import Bad
+from regard.data.formats.splits import split_of
 from regard.data.images.arrays import StoredArray, labelled_rows, shape_of
 from regard.data.images.decoding import ImageShape
-from regard.data.images.survey import BadImage, LabelledImage
-from regard.data.labelled.rows import split_of
-from regard.data.pairs.check import content_hash
+from regard.data.images.rows import LabelledImage
+from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -37,7 +38,7 @@ class NpzImages:
     labels_name: str
     whole: bool  # whether the file has no other images
 
-    def images(self, shape: ImageShape) -> Iterator[LabelledImage | BadImage]:
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
         name = "" if self.whole else self.images_name
         with (
             _open(self.root) as archive,

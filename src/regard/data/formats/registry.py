@@ -1,7 +1,7 @@
 """The table of known formats by the ending of a file's name, and the reader of any of them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -14,7 +14,9 @@ from regard.data.formats.po import read_po
 from regard.data.formats.rows import Bad, Reader, Row
 from regard.data.formats.text import read_text
 from regard.data.formats.tmx import read_tmx
+from regard.data.formats.writing import CsvWriter, JsonLinesWriter, RowWriter, TsvWriter
 from regard.data.formats.xliff import read_xliff
+from regard.errors import UsageError
 
 
 class Fields(Enum):
@@ -27,20 +29,23 @@ class Fields(Enum):
 
 @dataclass(frozen=True)
 class Format:
-    """How a file is read, and what its rows are like."""
+    """How a file is read, and what its rows are like.
+
+    read_scalars:  as `read`, with numbers, true and false as texts; None where all is text anyway
+    write:         how its rows are written again with further columns; None where they are not
+    """
 
     read: Reader
     fields: Fields = Fields.COLUMNS
-    read_scalars: Reader | None = (
-        None  # as `read`, with numbers, true and false as texts; None where all is text anyway
-    )
+    read_scalars: Reader | None = None
+    write: Callable[[str, Sequence[str], Sequence[str]], RowWriter] | None = None
 
 
 TEXT = Format(read_text)
-_JSONL = Format(read_jsonl, Fields.KEYS, partial(read_jsonl, scalars=True))
+_JSONL = Format(read_jsonl, Fields.KEYS, partial(read_jsonl, scalars=True), JsonLinesWriter)
 FORMATS = {
-    ".tsv": Format(read_tsv),
-    ".csv": Format(read_csv),
+    ".csv": Format(read_csv, write=CsvWriter),
+    ".tsv": Format(read_tsv, write=TsvWriter),
     ".jsonl": _JSONL,
     ".ndjson": _JSONL,
     ".parquet": Format(read_parquet, read_scalars=partial(read_parquet, scalars=True)),
@@ -49,6 +54,8 @@ FORMATS = {
     ".xlf": Format(read_xliff, Fields.LANGUAGES),
     ".po": Format(read_po, Fields.LANGUAGES),
 }
+TABLES = tuple(ending for ending, known in FORMATS.items() if known.fields is not Fields.LANGUAGES)
+WRITABLE = tuple(ending for ending, known in FORMATS.items() if known.write)
 
 
 def ending_of(file: str) -> str:
@@ -56,6 +63,11 @@ def ending_of(file: str) -> str:
     name = file.lower()
     packed = ".gz" if name.endswith(".gz") else ""
     return next((ending for ending in FORMATS if name.removesuffix(packed).endswith(ending)), "") + packed
+
+
+def is_table(file: str) -> bool:
+    """Tell whether the name of a file says that it is a table, with columns or keys."""
+    return ending_of(file).removesuffix(".gz") in TABLES
 
 
 def format_of(file: str) -> Format:
@@ -76,3 +88,17 @@ def read_rows(
     check_file(name)
     known = format_of(name)
     return (known.read_scalars if scalars and known.read_scalars else known.read)(name, columns)
+
+
+def row_writer(file: str, added: Sequence[str], *, columns: Sequence[str] = ()) -> RowWriter:
+    """Return what writes the rows of a table again, each with values for the columns that are `added`.
+
+    columns: those that are read, as `read_rows` is told of them
+    """
+    write = format_of(file).write
+    if write is None:
+        raise UsageError(
+            f"{file} is no table that columns can be added to: a name that ends in {', '.join(WRITABLE)} is expected.",
+            "Save it as CSV; or give lines of text on standard input: regard predict RUN < FILE",
+        )
+    return write(file, added, columns)

@@ -6,7 +6,7 @@ A line ends at the byte `\\n` and nowhere else: U+2028, U+0085 or a form feed ma
 
 import codecs
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from regard.data.formats.files import DAMAGE, damaged, empty, open_file
@@ -19,35 +19,42 @@ EXCERPT_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record of a file: its texts by name. Lines count from 1."""
+    """One record of a file: its texts by name. Lines count from 1.
+
+    original: the line as it was written, where the texts do not say all of it
+    """
 
     file: str
     line: int
     fields: dict[str, str]
+    original: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A record that cannot be used. `reason` is a fixed phrase, so that equal reasons can be counted."""
+    """A row that cannot be used. `reason` is a fixed phrase, so that equal reasons can be counted.
+
+    line: its line; or the member of a folder or of a file of arrays, as "/cat/1.jpg" or ":17"
+    """
 
     file: str
-    line: int
+    line: int | str
     reason: str
-    excerpt: str
+    excerpt: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A sentence and its translation, and the place they come from (in two aligned files: the first)."""
-
-    source: str
-    target: str
-    file: str
-    line: int
+    @property
+    def place(self) -> str:
+        """Where it stands, as people write it: FILE:LINE, FILE:INDEX, or the path of a file in a folder."""
+        return place_of(self.file, self.line if isinstance(self.line, str) else f":{self.line}")
 
 
 # A reader takes a file and the names of the columns that are wanted (none: whatever there is).
 Reader = Callable[[str, Sequence[str]], Iterator[Row | Bad]]
+
+
+def place_of(file: str, member: str) -> str:
+    """Return where a member of a file or folder stands, as people write it."""
+    return file.rstrip("/") + member
 
 
 def byte_lines(file: str) -> Iterator[bytes]:

@@ -4,93 +4,93 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Protocol
 
-from regard.data.formats.registry import ending_of, read_rows
-from regard.data.formats.rows import Row, byte_lines, decode
-from regard.errors import DataError, UsageError
-
-WRITABLE = (".csv", ".tsv", ".jsonl", ".ndjson")
+from regard.data.formats.delimited import delimiter_of, read_csv, read_tsv
+from regard.data.formats.rows import Bad, Row, byte_lines, decode
+from regard.errors import DataError
 
 
-class AddedColumns:
-    """The rows of a file by their line, each with values for the columns that are added.
-
-    wanted: the columns that are read, by which a TSV's header is known
-    """
-
-    def __init__(self, file: str, added: Sequence[str], *, wanted: Sequence[str] = ()) -> None:
-        self.file = file
-        self.added = added
-        self.wanted = wanted
-        self.ending = ending_of(file).removesuffix(".gz")
-        if self.ending not in WRITABLE:
-            raise UsageError(
-                f"{file} is no table that columns can be added to: a name that ends in {', '.join(WRITABLE[:3])} is "
-                "expected.",
-                "Save it as CSV; or give lines of text on standard input: regard predict RUN < FILE",
-            )
-        first = next(read_rows(file, columns=wanted), None)
-        # Where the first record stands on a later line than the first, that one is a header.
-        self.has_header = self.ending in (".csv", ".tsv") and first is not None and first.line > 1
-        self._header = _header(file, self.ending) if self.has_header else []
-        for name in added:
-            if name in self._header:
-                raise _taken(file, name)
-        self._delimiter = ";" if self.ending == ".csv" and _has_semicolons(file) else ","
+class RowWriter(Protocol):
+    """Writes the rows of one file, each with values for the columns that are added."""
 
     def heading(self) -> list[str]:
         """The header with the names that are added, as lines: none, where the file has none."""
-        return [self._joined([*self._header, *self.added])] if self.has_header else []
+        ...
 
-    def rows(self) -> Iterator[tuple[int, Any]]:
-        """Yield the line of each row, and what `line` needs of it; of a bad row there may be none."""
-        if self.ending == ".csv":
-            for row in read_rows(self.file, columns=self.wanted):
-                if isinstance(row, Row):
-                    yield row.line, list(row.fields.values())
-            return
-        for number, raw in enumerate(byte_lines(self.file), start=1):
-            if number > self.has_header:
-                yield number, decode(raw)[0]
+    def line(self, row: Row, values: Sequence[str | float]) -> str:
+        """Write a row with a value for each column that is added."""
+        ...
 
-    def line(self, row: Any, values: Sequence[str | float]) -> str:
-        """Write a row of `rows` with a value for each column that is added."""
-        if self.ending == ".csv":
-            return self._joined([*row, *map(as_cell, values)])
-        if self.ending == ".tsv":
-            return self._joined([row, *map(as_cell, values)])
-        record = json.loads(row)
-        for name in self.added:
-            if name in record:
-                raise _taken(self.file, name)
-        return json.dumps({**record, **dict(zip(self.added, values, strict=True))}, ensure_ascii=False)
+
+class TsvWriter:
+    """Lines of cells between tabs."""
+
+    def __init__(self, file: str, added: Sequence[str], columns: Sequence[str]) -> None:
+        first = next(self._rows(file, columns), None)
+        # Where the first record stands on a later line than the first, that one is a header.
+        has_header = first is not None and first.line != 1
+        self._heading = [*self._header(file), *added] if has_header else []
+        _refuse_taken(file, added, self._heading[: -len(added)])
+
+    def heading(self) -> list[str]:
+        return [self._joined(self._heading)] if self._heading else []
+
+    def line(self, row: Row, values: Sequence[str | float]) -> str:
+        return self._joined([*row.fields.values(), *map(_as_cell, values)])
+
+    def _rows(self, file: str, columns: Sequence[str]) -> Iterator[Row | Bad]:
+        return read_tsv(file, columns)
+
+    def _header(self, file: str) -> list[str]:
+        return decode(next(byte_lines(file)))[0].split("\t")
 
     def _joined(self, cells: Sequence[str]) -> str:
-        if self.ending == ".tsv":
-            return "\t".join(cells)
+        return "\t".join(cells)
+
+
+class CsvWriter(TsvWriter):
+    """Records of cells between commas or semicolons, quoted where they must be."""
+
+    def __init__(self, file: str, added: Sequence[str], columns: Sequence[str]) -> None:
+        self._delimiter = delimiter_of(next(byte_lines(file)))
+        super().__init__(file, added, columns)
+
+    def _rows(self, file: str, columns: Sequence[str]) -> Iterator[Row | Bad]:
+        return read_csv(file, columns)
+
+    def _header(self, file: str) -> list[str]:
+        first = next(read_csv(file), None)  # by the names of its header, whatever is wanted of it
+        return [] if first is None or isinstance(first, Bad) else list(first.fields)
+
+    def _joined(self, cells: Sequence[str]) -> str:
         written = io.StringIO()
         csv.writer(written, delimiter=self._delimiter, lineterminator="").writerow(cells)
         return written.getvalue()
 
 
-def as_cell(value: str | float) -> str:
+class JsonLinesWriter:
+    """Objects with further keys."""
+
+    def __init__(self, file: str, added: Sequence[str], columns: Sequence[str]) -> None:
+        self._file = file
+        self._added = added
+
+    def heading(self) -> list[str]:
+        return []
+
+    def line(self, row: Row, values: Sequence[str | float]) -> str:
+        record = json.loads(row.original)
+        _refuse_taken(self._file, self._added, record)
+        return json.dumps({**record, **dict(zip(self._added, values, strict=True))}, ensure_ascii=False)
+
+
+def _as_cell(value: str | float) -> str:
     """Write a value so that it stays in its cell; a number with the digits that people read."""
     return value.replace("\t", " ").replace("\n", " ") if isinstance(value, str) else f"{value:.6g}"
 
 
-def _header(file: str, ending: str) -> list[str]:
-    if ending == ".tsv":
-        return decode(next(byte_lines(file)))[0].split("\t")
-    first = next(read_rows(file), None)  # by the names of its header, whatever is wanted of it
-    return list(first.fields) if isinstance(first, Row) else []
-
-
-def _taken(file: str, name: str) -> DataError:
-    return DataError(f"{file} has a column '{name}' already.", "Rename it: the new column has that name.")
-
-
-def _has_semicolons(file: str) -> bool:
-    """As the reader tells: where the comma is the decimal sign, spreadsheets write semicolons."""
-    first = next(byte_lines(file))
-    return b";" in first and b"," not in first
+def _refuse_taken(file: str, added: Sequence[str], names: Sequence[str] | dict[str, object]) -> None:
+    for name in added:
+        if name in names:
+            raise DataError(f"{file} has a column '{name}' already.", "Rename it: the new column has that name.")

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from regard.data.formats.files import DAMAGE
+from regard.data.formats.rows import Bad
 from regard.data.images.decoding import BadImageError, ImageShape, Pixels, check_pixels, fit, scaled
-from regard.data.images.survey import BadImage, LabelledImage
+from regard.data.images.rows import LabelledImage
 from regard.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -72,7 +73,7 @@ class StoredArray:
 
 def labelled_rows(
     images: StoredArray, labels: StoredArray, shape: ImageShape, *, root: str, name: str = ""
-) -> Iterator[LabelledImage | BadImage]:
+) -> Iterator[LabelledImage | Bad]:
     """Yield images with their labels, once their headers are known to fit each other.
 
     name: that of the array, where the root holds several of images
@@ -92,12 +93,12 @@ def labelled_rows(
         member = f":{name}[{number}]" if name else f":{number}"
         label = str(label_row.item()).strip()
         if not label:
-            yield BadImage(root, member, "empty label")
+            yield Bad(root, member, "empty label")
             continue
         try:
             pixels, fitted = _fitted(row, shape, root + member)
         except BadImageError as error:
-            yield BadImage(root, member, error.reason)
+            yield Bad(root, member, error.reason)
         else:
             yield LabelledImage(pixels, label, root, member, fitted)
 

@@ -8,8 +8,8 @@ from regard.data.formats.files import check_regular
 from regard.data.formats.idx import called_idx, is_idx, pair_idx
 from regard.data.formats.image_folder import folder_splits
 from regard.data.formats.npz import npz_splits
-from regard.data.images.survey import ImageSource
-from regard.data.labelled.rows import SPLITS, check_split
+from regard.data.formats.splits import check_split, spellings
+from regard.data.images.rows import ImageSource
 from regard.errors import DataError
 
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
@@ -27,7 +27,8 @@ def find_images(names: Sequence[str], *, split: str) -> list[ImageSource]:
         own = splits.get(split) or splits.get("") if split else [one for every in splits.values() for one in every]
         if own is None:
             there = listed(sorted(splits))
-            raise DataError(f"{root}: it is divided into {there}, and has no split {split}.", _spellings(split))
+            problem = f"{root}: it is divided into {there}, and has no split {split}."
+            raise DataError(problem, f"It may be called {spellings(split)}.")
         found += own
     return found
 
@@ -61,7 +62,3 @@ def _divided(names: Sequence[str]) -> list[tuple[str, Mapping[str, Sequence[Imag
                 unpack if name.lower().endswith(ARCHIVES) else f"{sort}, and name the folder around these.",
             )
     return found + [(pair.root, {"": [pair]}) for pair in pair_idx(idx)]
-
-
-def _spellings(split: str) -> str:
-    return f"It may be called {listed(SPLITS[split], last='or')}."

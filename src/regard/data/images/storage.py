@@ -9,25 +9,27 @@ Its columns:
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.formats.rows import Bad, place_of
 from regard.data.images.decoding import ImageShape, Pixels
-from regard.data.images.survey import BadImage, ImageFaults, ImageSource, LabelledImage, place_of
-from regard.data.pipeline.bad_rows import Progress
+from regard.data.images.rows import OTHER, ImageSource, LabelledImage
+from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.cache import cached
 from regard.data.pipeline.corpus import Corpus, CorpusWriter
-from regard.data.pipeline.validation_split import ValidationSplit, is_held_out
+from regard.data.pipeline.source import Progress
+from regard.data.pipeline.validation_split import ValidationSplit
 
 Numbers = npt.NDArray[np.int64]
 
 LEAST_DEVIATION = 1 / 255  # of a channel, so that one of a single colour can be divided by it
-_VERSION = "3"  # of what the cache keeps; raise it when that or the way images are read changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,6 +47,10 @@ class ImageSet:
     @property
     def shape(self) -> ImageShape:
         return ImageShape(*self.corpus.facts["shape"])
+
+    def select(self, chosen: npt.NDArray[np.bool_] | Numbers) -> "ImageSet":
+        """Return some of these images: those of a mask (N,), or of numbers."""
+        return replace(self, rows=self.rows[chosen], classes=self.classes[chosen])
 
     def images(self, indices: npt.ArrayLike) -> Pixels:
         """Return some images, (B, size, size, channels)."""
@@ -75,14 +81,17 @@ class ImageSet:
         """Return a hash of the pixels of each image, (N,)."""
         return self.corpus.numbers["hash"][self.rows]
 
-    def held_out(self, wanted: int) -> npt.NDArray[np.bool_]:
-        """Say of each image whether it is held out for validation, (N,): so many, 0 for what suits; equal ones together."""
-        keys = [str(hash) for hash in self.content_hashes().tolist()]
-        validation_split = ValidationSplit(wanted, noun="images", source="content")
-        for key in keys:
-            validation_split.add(key)
-        limit = validation_split.limit()
-        return np.array([is_held_out(key, limit) for key in keys], np.bool_)
+    def held_out(self, wanted: int) -> tuple[npt.NDArray[np.bool_], list[int]]:
+        """Say of each image whether it is held out for validation, (N,): so many, 0 for what suits; equal ones together.
+
+        Return also the classes of which none is held out, as none would be left.
+        """
+        examples = list(zip(map(str, self.content_hashes().tolist()), map(str, self.classes.tolist()), strict=True))
+        validation_split = ValidationSplit(wanted, noun="image", source="content")
+        for key, label in examples:
+            validation_split.add(key, [label])
+        found = validation_split.held_out()
+        return np.array([found.holds(key, [label]) for key, label in examples], np.bool_), sorted(map(int, found.kept))
 
     @property
     def fitted(self) -> str:
@@ -93,9 +102,14 @@ class ImageSet:
         return f"{had}: the shorter side is scaled to {self.shape.size:,} pixels, and the centre kept"
 
     @property
-    def faults(self) -> ImageFaults:
+    def bad_images(self) -> BadRows:
         """Which images of the same files and folders could not be used."""
-        return ImageFaults.of(self.corpus.facts, self.roots)
+        return BadRows.from_facts(self.corpus.facts["bad"], self.roots)
+
+    def left_out(self) -> list[str]:
+        """Say which images were bad, and which files do not claim to be images."""
+        others = BadRows.from_facts(self.corpus.facts["others"], self.roots)
+        return [*self.bad_images.sentences(), *others.sentences("file")]
 
     @property
     def empty_folders(self) -> list[str]:
@@ -116,7 +130,7 @@ def stored_images(sources: Sequence[ImageSource], shape: ImageShape, progress: P
     roots = tuple(dict.fromkeys(source.root for source in sources))
     progress("looking at the images", 0)
     fingerprints = [(roots.index(source.root), source.fingerprint()) for source in sources]
-    key = ("images", _VERSION, repr(shape), repr(fingerprints))
+    key = ("images", repr(shape), repr(fingerprints))
 
     def store(writer: CorpusWriter) -> dict[str, Any]:
         return {"fingerprints": fingerprints, **_store(writer, sources, roots, shape, progress)}
@@ -140,21 +154,22 @@ def _store(
     statistics = [f"{name}_{channel}" for channel in range(shape.channels) for name in ("sum", "squares")]
     for name in ("file", "label", "hash", *statistics):
         writer.add_numbers(name)
-    faults, labels = ImageFaults(roots), Counter[str]()
+    # Every bad image is remembered, as whoever names it must know of it; of files that are none, only the first.
+    bad, others = BadRows("image", n_examples=math.inf), BadRows("file")
+    labels, n_fitted = Counter[str](), 0
     numbers: dict[str, int] = {}
-    n_fitted = 0
     for source in sources:
         for image in source.images(shape):
-            if isinstance(image, BadImage):
-                faults.add(image)
+            if isinstance(image, Bad):
+                (others if image.reason == OTHER else bad).add(image)
                 continue
-            faults.n_good += 1
+            bad.n_good += 1
             labels[image.label] += 1
             n_fitted += image.fitted
             number = numbers.setdefault(image.label, len(numbers))
             writer.append(**_row(image, file=roots.index(image.root), label=number))
-            if faults.n_good % 1000 == 0:
-                progress("decoding", faults.n_good)
+            if bad.n_good % 1000 == 0:
+                progress("decoding", bad.n_good)
     empty = [
         (roots.index(source.root), member)
         for source in sources
@@ -162,7 +177,7 @@ def _store(
         if not labels[label]
     ]
     facts = {"shape": (shape.size, shape.channels), "labels": dict(labels), "empty": empty, "n_fitted": n_fitted}
-    return {**facts, **faults.as_facts()}
+    return {**facts, "bad": bad.to_facts(roots), "others": others.to_facts(roots)}
 
 
 def _row(image: LabelledImage, *, file: int, label: int) -> dict[str, Any]:

@@ -1,35 +1,66 @@
 """Labelled text: the rows of tables as texts, one or two of them, with a label (a class, or a number)."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from regard.config import DataConfig
-from regard.data.formats.columns import listed
+from regard.data.formats.columns import (
+    INDEXES,
+    LABELS,
+    SPLIT_COLUMNS,
+    TEXTS,
+    TWOS,
+    are_numbered,
+    asked_column,
+    called,
+    cannot_tell,
+    only,
+    plain,
+    refuse_same,
+)
 from regard.data.formats.files import check_file
-from regard.data.formats.registry import TEXT, Fields, format_of, read_rows
+from regard.data.formats.registry import TEXT, format_of
 from regard.data.formats.rows import Bad, Row, excerpt
-from regard.data.labelled.columns import Columns, choose_columns
-from regard.errors import DataError, UsageError, did_you_mean
+from regard.data.formats.splits import check_split
+from regard.data.formats.tables import Table, check_tables, lacking, open_table, rows_of_splits
+from regard.errors import DataError
 
-SPLITS = {
-    "train": ("train", "training"),
-    "valid": ("valid", "val", "dev", "validation", "development"),
-    "test": ("test", "testing"),
-}
-_SPLIT_OF = {spelling: split for split, spellings in SPLITS.items() for spelling in spellings}
-MAX_WAITING = 1000  # records with keys of their own that may pass before it is known which keys are meant
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+
+@dataclass(frozen=True, slots=True)
+class LabelColumns:
+    """The names of columns as a table has them; "" for one that is not there.
+
+    idle_split: one that by its name says splits, though none was asked for
+    """
+
+    text: str
+    text_b: str = ""
+    label: str = ""
+    split: str = ""
+    idle_split: str = ""
+
+    def sentence(self) -> str:
+        """Say which columns they are."""
+        roles = {"text": self.text, "second text": self.text_b, "label": self.label, "split": self.split}
+        return ", ".join(f"{role} '{name}'" for role, name in roles.items() if name)
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A text, perhaps a second one that belongs to it (else ""), their label ("" where none is asked for), their place."""
+    """A text, perhaps a second one that belongs to it (else ""), their label ("" where none is asked for), their place.
+
+    split:  that which a column says it is of
+    row:    all that the table says
+    """
 
     text: str
     text_b: str
     label: str
     file: str
     line: int
+    split: str = ""
+    row: Row = field(default=Row("", 0, {}), compare=False, repr=False)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -46,127 +77,107 @@ class Labelled:
 
 
 def read_labelled(
-    files: Sequence[str], data: DataConfig, *, split: str = "", labelled: bool = True
+    files: Sequence[str], data: DataConfig, *, splits: Sequence[str] = (), labelled: bool = True
 ) -> Iterator[Labelled | Bad]:
     """Yield the rows of tables in their order, texts and labels without white space at their ends.
 
-    split:     "train", "valid" or "test" keeps the rows of which the column `data.split_column` says so; "" keeps all
+    splits:    train, valid or test keep the rows of which the column `data.split_column` says so; none keep all
     labelled:  whether each row needs a label; else plain text files can be read too, a line a text
-    Missing files and those of another kind are errors at once; at the end, that no row is of the split.
+    Missing files and those of another kind are errors at once; at the end, that no row is of the splits.
     """
-    check_split(split)
-    if not files:
-        raise DataError("No file was given.", f"Name one or more tables: {', '.join(TABLES)}.")
-    for file in files:
+    for split in splits:
+        check_split(split)
+    texts = [file for file in files if not labelled and format_of(file) is TEXT]
+    for file in texts:
         check_file(file)
-        if not _is_table(file) and (labelled or format_of(file) is not TEXT):
-            raise DataError(f"{file}: labelled text is read from tables.", f"Convert it to one: {', '.join(TABLES)}.")
-    return _of_split(files, data, split if data.split_column else "", labelled)
+    if not texts:
+        check_tables(files, "labelled texts")
+    tables = [_open(file, data, labelled=labelled, by_split=bool(splits)) for file in files]
+    return _read(tables, splits if data.split_column else (), labelled)
 
 
-def find_columns(file: str, data: DataConfig, *, labelled: bool = True) -> Columns:
-    """Return which columns of a file `read_labelled` takes."""
-    for columns, _ in _with_columns(file, data, labelled=labelled, by_split=bool(data.split_column)):
-        if columns is not None:
-            return columns
-    raise DataError(f"{file}: no row can be read.", "Check that it is the right file.")
+def find_columns(file: str, data: DataConfig) -> LabelColumns:
+    """Return which columns of a table `read_labelled` takes."""
+    columns = _open(file, data, labelled=True, by_split=bool(data.split_column)).columns
+    if columns is None:
+        raise DataError(f"{file}: no row can be read.", "Check that it is the right file.")
+    return columns
 
 
-def check_split(split: str) -> None:
-    """Refuse the name of a split that is none."""
-    if split and split not in SPLITS:
-        raise UsageError(f"The split must be train, valid or test, not '{split}'.", did_you_mean(split, SPLITS))
-
-
-def split_of(value: str) -> str:
-    """Return the split that a cell means, "" if none."""
-    return _SPLIT_OF.get(value.strip().casefold(), "")
-
-
-class NoRowError(DataError):
-    """No row is of the split that is wanted."""
-
-    def __init__(self, files: Sequence[str], data: DataConfig, split: str) -> None:
-        spellings = listed([f"'{one}'" for one in SPLITS[split]], last="or")
-        super().__init__(
-            f"{', '.join(files)}: in no row does the column '{data.split_column}' say {spellings}.",
-            "Check --split-column, or leave it out.",
-        )
-
-
-def _is_table(file: str) -> bool:
-    return file.lower().removesuffix(".gz").endswith(TABLES)
-
-
-def _of_split(files: Sequence[str], data: DataConfig, split: str, labelled: bool) -> Iterator[Labelled | Bad]:
-    found = False
-    for file in files:
-        for columns, row in _with_columns(file, data, labelled=labelled, by_split=bool(split)):
-            if isinstance(row, Bad):
-                yield row
-                continue
-            assert columns is not None
-            if split:
-                own = split_of(row.fields.get(columns.split, ""))
-                if not own:
-                    yield Bad(file, row.line, "unknown split", excerpt(row.fields.get(columns.split, "")))
-                if own != split:
-                    continue
-            found = True
-            yield _example(row, columns, labelled)
-    if split and not found:
-        raise NoRowError(files, data, split)
-
-
-def _with_columns(
-    file: str, data: DataConfig, *, labelled: bool, by_split: bool
-) -> Iterator[tuple[Columns | None, Row | Bad]]:
-    """Yield each row with the columns to take from it; where keys may be missing, the first rows may not tell them yet."""
-    wanted = (data.text, data.text_b, data.label, data.split_column)
+def _open(file: str, data: DataConfig, *, labelled: bool, by_split: bool) -> Table[LabelColumns]:
     if format_of(file) is TEXT:
-        yield from ((Columns("text"), row) for row in read_rows(file))
-        return
-    waits = format_of(file).fields is Fields.KEYS
-    columns: Columns | None = None
-    seen: dict[str, str] = {}  # the keys so far
-    waiting: list[Row] = []
-    for row in read_rows(file, columns=wanted, scalars=True):
-        if isinstance(row, Bad):
-            yield columns, row
-            continue
-        if columns is None:
-            seen |= row.fields
-            waiting.append(row)
-            try:
-                columns = choose_columns(file, seen, data, labelled=labelled, by_split=by_split)
-            except DataError:
-                if not waits or len(waiting) == MAX_WAITING:
-                    raise
-                continue
-            yield from ((columns, one) for one in waiting)
-            waiting.clear()
-        else:
-            yield columns, row
-    if waiting:
-        choose_columns(file, seen, data, labelled=labelled, by_split=by_split)  # says what is missing
+        return Table(file=file, columns=LabelColumns("text"), wanted=())
+    choose = partial(choose_label_columns, file, data=data, labelled=labelled, by_split=by_split)
+    return open_table(file, choose, wanted=(data.text, data.text_b, data.label, data.split_column))
 
 
-def _example(row: Row, columns: Columns, labelled: bool) -> Labelled | Bad:
+def _read(tables: Sequence[Table[LabelColumns]], splits: Sequence[str], labelled: bool) -> Iterator[Labelled | Bad]:
+    for found in rows_of_splits(tables, splits):
+        yield found if isinstance(found, Bad) else _example(*found, labelled)
+
+
+def _example(columns: LabelColumns, row: Row, split: str, labelled: bool) -> Labelled | Bad:
     """Return what a row says, or why it cannot be used."""
     text = row.fields.get(columns.text, "").strip()
     text_b = row.fields.get(columns.text_b, "").strip() if columns.text_b else ""
     label = row.fields.get(columns.label, "").strip() if columns.label else ""
     if not text:
-        return _lacking(row, columns.text, "text")
+        return lacking(row, columns.text, "text")
     if columns.text_b and not text_b:
-        return _lacking(row, columns.text_b, "second text")
+        return lacking(row, columns.text_b, "second text")
     if labelled and not label:
-        return _lacking(row, columns.label, "label")
+        return lacking(row, columns.label, "label")
     if "\0" in text or "\0" in text_b or "\0" in label:
         return Bad(row.file, row.line, "NUL byte", excerpt(text))
-    return Labelled(text, text_b, label, row.file, row.line)
+    return Labelled(text, text_b, label, row.file, row.line, split, row)
 
 
-def _lacking(row: Row, column: str, role: str) -> Bad:
-    found = next((cell for cell in row.fields.values() if cell.strip()), "")
-    return Bad(row.file, row.line, f"{'empty' if column in row.fields else 'no'} {role}", excerpt(found))
+def choose_label_columns(
+    file: str, fields: Mapping[str, str], data: DataConfig, *, labelled: bool, by_split: bool
+) -> LabelColumns:
+    """Return the columns of a file with such a row.
+
+    A name tells where it is one that people use and no other column has such a name too, or where only one column is left.
+    labelled:  whether a label is needed; else it may be missing
+    by_split:  whether the column that says the split is needed; else it may be missing
+    """
+    chosen = {
+        "--text": asked_column(file, data.text, fields),
+        "--text-b": asked_column(file, data.text_b, fields),
+        "--label": asked_column(file, data.label, fields, may_lack=not labelled),
+        "--split-column": asked_column(file, data.split_column, fields, may_lack=not by_split),
+    }
+    refuse_same(file, chosen)
+    text, text_b, label, split = chosen.values()
+    free = [name for name in fields if name not in chosen.values() and plain(name) not in INDEXES]
+    if not label and not data.label:
+        label = called(free, LABELS)
+        free = [name for name in free if name != label]
+    if not text:
+        text, partner = _named_texts(free, alone=bool(text_b))
+        text_b = text_b or partner
+        text = text or only(free)  # what is left beside the label
+        free = [name for name in free if name not in (text, text_b)]
+    if not label and labelled and text:
+        label = only(free)
+    missing = {"text": "--text"} if not text else {}
+    if labelled and not label:
+        missing["label"] = "--label"
+    if missing:
+        unsure = len(missing) > 1 and not are_numbered(fields)
+        advice = " If these are no names but a first row, write a header above it." if unsure else ""
+        raise cannot_tell(file, fields, missing, advice=advice)
+    idle = "" if data.split_column else called((name for name in free if name != label), SPLIT_COLUMNS)
+    return LabelColumns(text, text_b, label, split, idle)
+
+
+def _named_texts(names: Iterable[str], *, alone: bool) -> tuple[str, str]:
+    """Return the columns of a text and a second one that are called so; alone: the second is known already."""
+    plains = {plain(name): name for name in names}
+    texts = {name for name in plains if name in TEXTS}
+    twos = [two for two in TWOS if set(two) <= set(plains)]
+    if len(twos) == 1 and texts <= set(twos[0]) and not alone:
+        return plains[twos[0][0]], plains[twos[0][1]]
+    if not texts and alone:
+        texts = {first for first, _ in TWOS if first in plains}
+    return (plains[texts.pop()] if len(texts) == 1 else ""), ""

@@ -9,28 +9,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from regard.config import DataConfig, TokenizerConfig
-from regard.data.formats.columns import LABELS, listed, plain
+from regard.data.formats.columns import LABELS, called, cannot_tell
 from regard.data.formats.delimited import read_csv
 from regard.data.formats.files import check_file
 from regard.data.formats.rows import Bad, excerpt
-from regard.data.labelled.rows import NoRowError, check_split, split_of
-from regard.data.labelled.vector_sequences import Vectors, read_vector_sequences
+from regard.data.formats.splits import check_split, no_row_of_split, split_of
+from regard.data.formats.vector_sequences import Vectors, read_vector_sequences
 from regard.errors import DataError
 
 KIND = "vectors"  # tokenizer.kind of tables whose rows are vectors, not texts
 ARRAY = "labels"  # of an NPZ
-_NAMES = frozenset(LABELS) - {"y", "value"}  # which of a vector's numbers may be called too
+_NAMES = tuple(name for name in LABELS if name not in ("y", "value"))  # which of a vector's numbers may be called too
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LabelledVectors:
-    """Vectors (T, features), their label ("" where none is asked for), and their place (in an NPZ their number, from 1)."""
+    """Vectors (T, features), their label ("" where none is asked for), and their place (in an NPZ their number, from 1).
+
+    split: that which a column or an array says they are of
+    """
 
     vectors: Vectors
     label: str
     name: str
     file: str
     line: int
+    split: str = ""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -52,27 +56,30 @@ def are_vectors(files: Sequence[str], tokenizer: TokenizerConfig) -> bool:
 
 
 def read_labelled_vectors(
-    files: Sequence[str], data: DataConfig, *, split: str = "", labelled: bool = True
+    files: Sequence[str], data: DataConfig, *, splits: Sequence[str] = (), labelled: bool = True
 ) -> Iterator[LabelledVectors | Bad]:
     """Yield the sequences of files in their order, all of one width.
 
-    split:     "train", "valid" or "test" keeps the sequences of which the column `data.split_column` says so; "" keeps all
+    splits:    train, valid or test keep the sequences of which the column `data.split_column` says so; none keep all
     labelled:  whether each needs a label
     """
-    check_split(split)
+    for split in splits:
+        check_split(split)
     if not files:
         raise DataError("No file was given.", "Name one or more files of vectors: .npz, .csv.")
     for file in files:
         check_file(file)
-    return _read(files, data, split if data.split_column else "", labelled)
+    return _read(files, data, splits if data.split_column else (), labelled)
 
 
-def _read(files: Sequence[str], data: DataConfig, split: str, labelled: bool) -> Iterator[LabelledVectors | Bad]:
+def _read(
+    files: Sequence[str], data: DataConfig, splits: Sequence[str], labelled: bool
+) -> Iterator[LabelledVectors | Bad]:
     width, found = 0, False
     for file in files:
         label = data.label or _label_of(file, data, labelled)
         constants = tuple(name for name in (label, data.split_column) if name)
-        may_lack = not labelled and not split
+        may_lack = not labelled and not splits
         sequences = read_vector_sequences(file, group=data.text, constants=constants, may_lack=may_lack)
         for number, one in enumerate(sequences, start=1):
             features = one.vectors.shape[1]
@@ -84,18 +91,19 @@ def _read(files: Sequence[str], data: DataConfig, split: str, labelled: bool) ->
                 )
             said = dict(zip(constants, one.constants, strict=True))
             line = one.line or number
-            if split and not split_of(said[data.split_column]):
+            split = split_of(said[data.split_column]) if splits else ""
+            if splits and not split:
                 yield Bad(file, line, "unknown split", excerpt(said[data.split_column]))
-            if split and split_of(said[data.split_column]) != split:
+            if splits and split not in splits:
                 continue
             found = True
             own = said.get(label, "").strip()
             if labelled and not own:
                 yield Bad(file, line, "empty label", excerpt(one.name))
             else:
-                yield LabelledVectors(one.vectors, own, one.name, file, line)
-    if split and not found:
-        raise NoRowError(files, data, split)
+                yield LabelledVectors(one.vectors, own, one.name, file, line, split)
+    if splits and not found:
+        raise no_row_of_split(files, data.split_column, splits[0])
 
 
 def _label_of(file: str, data: DataConfig, labelled: bool) -> str:
@@ -104,12 +112,7 @@ def _label_of(file: str, data: DataConfig, labelled: bool) -> str:
         return ARRAY
     first = next((row for row in read_csv(file) if not isinstance(row, Bad)), None)
     names = [] if first is None else [name for name in first.fields if name not in (data.text, data.split_column)]
-    found = [name for name in names if plain(name) in _NAMES]
-    if len(found) == 1:
-        return found[0]
-    if labelled and names:
-        raise DataError(
-            f"{file} holds {len(names)} columns beside that of the sequence: {listed(names)}.",
-            "Say which is the label with --label.",
-        )
-    return ""
+    found = called(names, _NAMES)
+    if not found and labelled and names:
+        raise cannot_tell(file, dict.fromkeys(names, ""), {"label": "--label"})
+    return found

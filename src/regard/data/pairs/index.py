@@ -1,24 +1,18 @@
 """Which pairs of a corpus are the same, without keeping their texts: hashes of eight bytes in arrays.
 
-Sentences are the same here if they differ only in Unicode's normal form, in case, or in spaces. A pair takes 24 bytes.
+Which sentences are the same says `sentence_hash`. A pair takes 24 bytes.
 That two different ones among a hundred million meet in one hash has a probability of n²/2 / 2**64, or 0.03 %.
 """
 
 import hashlib
-import unicodedata
 from array import array
 from bisect import bisect_right
 
 import numpy
 from numpy.typing import NDArray
 
-from regard.data.formats import Pair
-
-
-def sentence_hash(text: str) -> int:
-    """Return 64 bits that are equal for sentences that are the same."""
-    plain = " ".join(unicodedata.normalize("NFC", text).casefold().split())
-    return int.from_bytes(hashlib.blake2b(plain.encode(), digest_size=8).digest(), "little")
+from regard.data.pairs.rows import Pair
+from regard.data.pipeline.hashes import sentence_hash
 
 
 def pair_hash(source_hash: int, target_hash: int) -> int:

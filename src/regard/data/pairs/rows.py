@@ -2,13 +2,24 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from regard.data.formats.columns import can_choose, choose_sides, match
 from regard.data.formats.files import check_file
 from regard.data.formats.registry import FORMATS, TEXT, Fields, format_of, read_rows
-from regard.data.formats.rows import Bad, Pair, Row, excerpt, read_lines
+from regard.data.formats.rows import Bad, Row, excerpt, read_lines
 from regard.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sentence and its translation, and the place they come from (in two aligned files: the first)."""
+
+    source: str
+    target: str
+    file: str
+    line: int
 
 
 def read_pairs(files: Sequence[str | os.PathLike[str]], *, source: str = "", target: str = "") -> Iterator[Pair | Bad]:

@@ -1,134 +1,111 @@
-"""What text files hold and what is wrong with them: counted before anything is learned, and remembered.
+"""Bad rows: left out, counted by reason with their first examples, and too many of them refused.
 
-Bad lines (no UTF-8, a NUL byte) are left out and counted; too many of them stop.
+One account for every kind of data; its noun says what a row is called: pair, line, row, image, caption.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from regard.config import DataConfig
-from regard.data.documents.rows import Piece, passages, read_documents
-from regard.data.formats import Bad
-from regard.data.pairs.check import BAD_SHARE, N_EXAMPLES, ON_BAD
-from regard.data.pipeline.cache import cached
-from regard.data.pipeline.validation_split import ValidationSplit
+from regard.data.formats.rows import Bad
 from regard.errors import DataError, UsageError, did_you_mean
 
-FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
-TAIL = 0.1  # of the text
-N_REASONS = 5  # that an error names
-_VERSION = "3"  # of what the cache keeps; raise it when that or the way files are read changes
-Progress = Callable[[str, int], None]  # what is done, and how many lines so far
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeftOut:
-    """Bad lines that were left out: how many for each reason, the most frequent first, and the first examples of it."""
-
-    reasons: Mapping[str, int]
-    examples: Mapping[str, tuple[Bad, ...]]
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any], files: Sequence[str]) -> "LeftOut":
-        """Read what `Faults.as_facts` wrote, of these files."""
-        examples = {
-            reason: tuple(Bad(files[file], line, reason, excerpt) for file, line, excerpt in bad)
-            for reason, bad in facts["examples"].items()
-        }
-        return cls(reasons=facts["reasons"], examples=examples)
-
-    def sentences(self) -> list[str]:
-        """Say how many were left out and why, with two examples: a sentence a reason."""
-        return [
-            f"{count:,} bad line{'s' if count > 1 else ''}, {reason}: "
-            + "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in self.examples[reason][:2])
-            for reason, count in self.reasons.items()
-        ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFacts:
-    """What the training files hold, and what of it is held out for validation."""
-
-    n_documents: int
-    n_characters: int
-    left_out: LeftOut
-    limit: int  # the largest hash of a document that is held out; -1 for none
-    tail: int  # the character from which on the text is held out; -1 for none
-
-
-def allowed_share(on_bad: str) -> float:
-    """The share of bad lines that a policy bears."""
-    if on_bad not in ON_BAD:
-        raise UsageError(f"'{on_bad}' is no policy for bad lines.", did_you_mean(on_bad, ON_BAD))
-    return 1.0 if on_bad == "keep-going" else BAD_SHARE
-
-
-def text_column(data: DataConfig) -> str:
-    """Which column holds the text: by either name, so that one command reads a table for any task."""
-    return data.source or data.text
-
-
-def good_pieces(
-    files: Sequence[str], data: DataConfig, *, share: float, faults: "Faults | None" = None
-) -> Iterator[Piece]:
-    """Yield the pieces of the files' documents that can be used; DataError at the end if too large a share cannot."""
-    faults = faults or Faults()
-    for piece in read_documents(files, column=text_column(data), separator=data.separator):
-        if isinstance(piece, Bad):
-            faults.add(piece)
-        else:
-            faults.n_good += 1
-            yield piece
-    faults.enforce(share, files)
+ON_BAD = ("stop", "keep-going")
+BAD_SHARE = 0.01  # of all rows that may be bad
+N_EXAMPLES = 5  # of each reason that are kept
+N_REASONS = 5  # that an error counts
+N_FIRST = 3  # of which it shows an example
+TOO_LONG = "longer than"  # how the reason of a row begins that has too many tokens
+Good = TypeVar("Good")
 
 
 @dataclass
-class Faults:
-    """Counts good lines, and bad ones by reason; `noun` is what they are called where they are none."""
+class BadRows:
+    """How many rows are good, and how many are bad for which reason, with the first examples of each.
 
+    noun:        what one row is called
+    n_examples:  how many of each reason are kept
+    """
+
+    noun: str
     n_good: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[Bad]] = field(default_factory=dict)
-    noun: str = "lines"
+    n_examples: float = field(default=N_EXAMPLES, compare=False)
 
-    def add(self, bad: Bad) -> None:
-        """Take note of a bad line."""
-        self.reasons[bad.reason] += 1
+    @property
+    def n_bad(self) -> int:
+        return self.reasons.total()
+
+    @property
+    def n_read(self) -> int:
+        return self.n_good + self.n_bad
+
+    def add(self, bad: Bad, *, count: int = 1) -> None:
+        """Count a bad row, or several that are bad for one reason."""
+        self.reasons[bad.reason] += count
         examples = self.examples.setdefault(bad.reason, [])
-        if len(examples) < N_EXAMPLES:
+        if len(examples) < self.n_examples:
             examples.append(bad)
 
-    def as_facts(self, files: Sequence[str]) -> dict[str, Any]:
-        """Return what `LeftOut` needs to know, as JSON; files by their number, as they may lie elsewhere another time."""
-        examples = {
-            reason: [(files.index(one.file), one.line, one.excerpt) for one in bad]
-            for reason, bad in self.examples.items()
-        }
-        return {"reasons": dict(self.reasons.most_common()), "examples": examples}
+    def good(self, rows: Iterable[Good | Bad]) -> Iterator[Good]:
+        """Yield the good rows of a stream, and count all."""
+        for row in rows:
+            if isinstance(row, Bad):
+                self.add(row)
+            else:
+                self.n_good += 1
+                yield row
 
-    def enforce(self, share: float, files: Sequence[str]) -> None:
-        """Refuse files of which more than a share is bad, or nothing good."""
-        n_bad = self.reasons.total()
-        if not self.n_good and not n_bad:
-            raise DataError(f"{', '.join(files)}: no text was found.", "Check that it is the right file.")
-        if self.n_good and n_bad <= share * (n_bad + self.n_good):
+    def to_facts(self, files: Sequence[str]) -> dict[str, Any]:
+        """Return what `from_facts` reads, as JSON: files by their number, as they may lie elsewhere another time."""
+        numbers = {file: number for number, file in enumerate(files)}
+        examples = {
+            reason: [(numbers[bad.file], bad.line, bad.excerpt) for bad in own] for reason, own in self.examples.items()
+        }
+        reasons = dict(self.reasons.most_common())
+        return {"noun": self.noun, "n_good": self.n_good, "reasons": reasons, "examples": examples}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any], files: Sequence[str]) -> "BadRows":
+        """Read what `to_facts` wrote, of these files."""
+        examples = {
+            reason: [Bad(files[file], line, reason, excerpt) for file, line, excerpt in own]
+            for reason, own in facts["examples"].items()
+        }
+        return cls(facts["noun"], facts["n_good"], Counter(facts["reasons"]), examples)
+
+    def sentences(self, noun: str = "") -> list[str]:
+        """Say how many were left out and why, the most frequent reason first, with two examples: a sentence a reason.
+
+        noun: what to call them, where they are not simply bad
+        """
+        return [
+            f"{count:,} {noun or f'bad {self.noun}'}{'s' * (count > 1)}, {reason}: "
+            + "; ".join(f"{bad.place}{_quoted(bad)}" for bad in self.examples[reason][:2])
+            for reason, count in self.reasons.most_common()
+        ]
+
+    def enforce(self, on_bad: str, files: Sequence[str]) -> None:
+        """Refuse rows of which more are bad than the policy allows, or none is good."""
+        share = allowed_share(on_bad)
+        if not self.n_read:
+            raise DataError(f"{', '.join(files)}: no {self.noun}s were found.", "Check that these are the right files.")
+        if self.n_good and self.n_bad <= share * self.n_read:
             return
         frequent = self.reasons.most_common(N_REASONS)
         # A reason that begins with a number would run into its count.
-        counted = [
+        counts = [
             f"{count:,} ({reason})" if reason[0].isdigit() else f"{count:,} {reason}" for reason, count in frequent
         ]
         if rest := len(self.reasons) - len(frequent):
-            counted.append(f"{rest:,} other reason{'s' * (rest > 1)}")
-        counts = ", ".join(counted)
-        shown = [self.examples[reason][0] for reason, _ in frequent]
-        first = "; ".join(f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in shown)
+            counts.append(f"{rest:,} other reason{'s' * (rest > 1)}")
+        examples = (self.examples[reason][0] for reason, _ in frequent[:N_FIRST])
+        first = "; ".join(f"{bad.place} ({bad.reason}){_quoted(bad)}" for bad in examples)
         raise DataError(
-            f"{n_bad:,} of {n_bad + self.n_good:,} {self.noun} are bad (at most {share:.0%} may be): {counts}. "
-            f"First: {first}.",
+            f"{self.n_bad:,} of {self.n_read:,} {self.noun}s are bad ({self.n_bad / self.n_read:.1%}, at most {share:.0%} "
+            f"may be): {', '.join(counts)}. First: {first}.",
             self._remedy(),
         )
 
@@ -136,33 +113,17 @@ class Faults:
         fix = "Fix the files"
         if "not UTF-8" in self.reasons:
             fix = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
-        return f"{fix}, or leave the bad lines out with --on-bad keep-going." if self.n_good else f"{fix}."
+        elif all(reason.startswith(TOO_LONG) for reason in self.reasons):
+            fix = "Raise data.max_length, shorten them"
+        return f"{fix}, or leave the bad {self.noun}s out with --on-bad keep-going." if self.n_good else f"{fix}."
 
 
-def look_through(data: DataConfig, contents: Mapping[str, str], progress: Progress) -> TextFacts:
-    """Read the training files for what they hold, or remember what was found in the same contents before."""
-    valid_size = None if data.valid else data.valid_size
-    settings = repr((text_column(data), data.separator, data.on_bad, valid_size))
-    key = ("facts of text", _VERSION, settings, *(contents[file] for file in data.train))
-    found = dict(cached(key, lambda writer: _look_through(data, progress)).facts)
-    return TextFacts(**found.pop("counts"), left_out=LeftOut.of(found, data.train))
+def allowed_share(on_bad: str) -> float:
+    """Return the share of bad rows that a policy allows."""
+    if on_bad not in ON_BAD:
+        raise UsageError(f"`--on-bad` must be stop or keep-going, not '{on_bad}'.", did_you_mean(on_bad, ON_BAD))
+    return 1.0 if on_bad == "keep-going" else BAD_SHARE
 
 
-def _look_through(data: DataConfig, progress: Progress) -> dict[str, object]:
-    """Read the training files once; return what `look_through` remembers, as JSON."""
-    faults, validation_split = Faults(), ValidationSplit(data.valid_size, noun="documents")
-    n_documents = n_characters = 0
-    for passage in passages(good_pieces(data.train, data, share=allowed_share(data.on_bad), faults=faults)):
-        n_characters += len(passage.text)
-        if passage.begins:
-            n_documents += 1
-            validation_split.add(passage.text)  # its beginning stands for a document: equal ones are on one side
-        progress("reading", faults.n_good)
-    limit, tail = -1, -1
-    if not data.valid:
-        if n_documents >= FEW or data.valid_size:
-            limit = validation_split.limit()
-        else:
-            tail = int((1 - TAIL) * n_characters)
-    counts = {"n_documents": n_documents, "n_characters": n_characters, "limit": limit, "tail": tail}
-    return {"counts": counts, **faults.as_facts(data.train)}
+def _quoted(bad: Bad) -> str:
+    return f" '{bad.excerpt}'" if bad.excerpt else ""

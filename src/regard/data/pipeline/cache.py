@@ -5,12 +5,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from regard.data.pipeline.corpus import BUILDING, Corpus, CorpusWriter, DamagedError
 
+CACHE_VERSION = "4"  # of all that is kept; raise it when that changes, or the way in which files are read
 _DAY = 24 * 3600.0
 
 
@@ -22,25 +23,39 @@ def cache_folder() -> Path:
     return (Path(common) if common else Path.home() / ".cache") / "regard"
 
 
-def cached(key_parts: Sequence[str], build: Callable[[CorpusWriter], Mapping[str, Any] | None]) -> Corpus:
+def cached(key: Sequence[str], build: Callable[[CorpusWriter], Mapping[str, Any]]) -> Corpus:
     """Return the corpus of a key from the cache, built on first use.
 
-    `key_parts` say everything that the corpus depends on: fingerprints of files and of the vocabulary, settings.
-    `build` fills a writer, and returns facts to keep (a JSON object) or None. A damaged entry is built anew.
+    The key says everything that the corpus depends on: fingerprints of files and of the vocabulary, settings.
+    `build` fills a writer, and returns facts to keep (a JSON object). A damaged entry is built anew.
     Two processes may build at once: the folder of the first to finish serves both.
     """
-    # Lengths keep apart the keys ("ab", "c") and ("a", "bc").
-    key = hashlib.sha256("".join(f"{len(part)}:{part}" for part in key_parts).encode()).hexdigest()[:32]
-    folder = cache_folder() / "corpora" / key
-    if folder.exists():
-        try:
-            return Corpus.open(folder)
-        except DamagedError:
+    return cached_together({"": key}, lambda writers: {"": build(writers[""])})[""]
+
+
+def cached_together(
+    keys: Mapping[str, Sequence[str]], build: Callable[[Mapping[str, CorpusWriter]], Mapping[str, Mapping[str, Any]]]
+) -> dict[str, Corpus]:
+    """Return several corpora that are built in one go, as `cached` does one; all are by their names."""
+    folders = {name: cache_folder() / "corpora" / _digest(key) for name, key in keys.items()}
+    try:
+        if all(folder.exists() for folder in folders.values()):
+            return {name: Corpus.open(folder) for name, folder in folders.items()}
+    except DamagedError:
+        for folder in folders.values():
             shutil.rmtree(folder, ignore_errors=True)
-    _remove_abandoned(folder.parent)
-    with CorpusWriter(folder) as writer:
-        writer.facts = build(writer) or {}
-    return Corpus.open(folder)
+    _remove_abandoned(cache_folder() / "corpora")
+    with ExitStack() as stack:
+        writers = {name: stack.enter_context(CorpusWriter(folder)) for name, folder in folders.items()}
+        for name, facts in build(writers).items():
+            writers[name].facts = facts
+    return {name: Corpus.open(folder) for name, folder in folders.items()}
+
+
+def _digest(key: Sequence[str]) -> str:
+    # Lengths keep apart the keys ("ab", "c") and ("a", "bc").
+    text = "".join(f"{len(part)}:{part}" for part in (CACHE_VERSION, *key))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _remove_abandoned(folder: Path) -> None:

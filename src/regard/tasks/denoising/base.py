@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.documents.dataset import TextData, prepare_text, text_corpus
-from regard.data.pipeline.bad_rows import LeftOut, allowed_share
+from regard.data.documents.dataset import DocumentDataset, encode_documents, prepare_documents
 from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import DataError
 from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
@@ -56,7 +56,7 @@ class HiddenTextTask(ABC):
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
-        data = prepare_text(
+        data = prepare_documents(
             config.data, config.tokenizer, given=given, progress=progress, running=False, specials=cls.specials
         )
         task = cls(data.tokenizer, config)
@@ -128,7 +128,7 @@ class HiddenTextTask(ABC):
         began = time.perf_counter()
         statistics = self.statistics(model, text, progress=progress) if options.paired else []
         scores = [one.score for one in statistics] or self.scores(model, text, progress=progress)
-        left_out = LeftOut.of(text.corpus.facts, text.files).sentences()
+        left_out = bad_rows_of(text.corpus, text.files).sentences()
         return Evaluation(
             scores=tuple(scores),
             statistics=tuple(statistics),
@@ -142,8 +142,7 @@ class HiddenTextTask(ABC):
     def read(self, files: Sequence[str], options: Options) -> SegmentExamples:
         """Read text to be scored, and encode it."""
         data = options.data or self.config.data
-        share = allowed_share(data.on_bad)
-        corpus = text_corpus(files, data, self.tokenizer, share=share, progress=options.progress)
+        corpus = encode_documents(files, data, self.tokenizer, progress=options.progress)
         return self.examples(corpus, files)
 
     def scores(
@@ -205,7 +204,9 @@ class HiddenTextTask(ABC):
         ids[np.arange(len(ids)), lengths - 1] = self.tokenizer.end_id
         return replace(batch, ids=ids, lengths=lengths)
 
-    def _facts(self, data: TextData, train: SegmentExamples, valid: SegmentExamples) -> tuple[tuple[str, str], ...]:
+    def _facts(
+        self, data: DocumentDataset, train: SegmentExamples, valid: SegmentExamples
+    ) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""
         order, counts = train.order(0), data.train.facts
         documents = f"{counts['n_documents']:,} document{'s' if counts['n_documents'] != 1 else ''}"
@@ -213,12 +214,12 @@ class HiddenTextTask(ABC):
         padding = batching.padding_share(train.lengths, order)
         facts = [
             ("training", f"{train.n_tokens:,} tokens, {documents}, {segments}"),
-            ("validation", ", ".join(filter(None, (f"{valid.n_tokens:,} tokens", data.held_out())))),
+            ("validation", ", ".join(filter(None, (f"{valid.n_tokens:,} tokens", data.held_out)))),
             ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
             ("hidden", self.about_hidden()),
             ("batches", f"{len(order):,} an epoch, {padding:.1%} padding"),
         ]
-        facts += [("left out", sentence) for sentence in data.left_out(self.config.data.valid)]
+        facts += data.notes
         if not data.tokenizer.lossless:
             facts.append(("lost", data.tokenizer.loss))
         return tuple(facts)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
-from regard.data.captions.dataset import CaptionData, prepare_captions, read_captions
+from regard.data.captions.dataset import CaptionDataset, prepare_captions, read_captions
 from regard.data.captions.storage import CaptionSet
 from regard.data.images.augmentation import Augmentation
 from regard.data.text.tokenizer import SHARED, Tokenizer
@@ -161,7 +161,7 @@ class CaptioningTask:
             expected=tuple(tuple(captions.captions_of(image)) for image in range(count)),
             generated=Generated(sources=tuple(names), references=tuple(map(tuple, references)), outputs=tuple(outputs)),
             output=tuple(f"{one_line(name)}\t{one_line(text)}" for name, text in zip(names, outputs, strict=True)),
-            notes=image_notes(captions.image_set, captions.faults.sentences()),
+            notes=image_notes(captions.image_set, captions.left_out()),
         )
 
     def attention_maps(self, model: nn.Module, image: ImageInput, ids: Sequence[int]) -> AttentionMaps:
@@ -198,7 +198,9 @@ class CaptioningTask:
         batches = (examples.batch(indices, device) for indices in examples.fixed_order())
         return mean_loss(partial(self.loss, model, smoothing=0.0), batches)
 
-    def _report(self, data: CaptionData, train: CaptionExamples, valid: CaptionExamples) -> tuple[tuple[str, str], ...]:
+    def _report(
+        self, data: CaptionDataset, train: CaptionExamples, valid: CaptionExamples
+    ) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""
         held_out = ", held out" if data.n_held_out else ""
         batches = f"{len(train.order(0)):,} an epoch, of up to {train.batch_images:,} images with their captions"
@@ -210,4 +212,4 @@ class CaptioningTask:
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        return (*facts, *data.told)
+        return (*facts, *data.notes)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
 from regard.data.images.augmentation import Augmentation
-from regard.data.images.dataset import ImageData, prepare_images, read_images
+from regard.data.images.dataset import ImageDataset, prepare_images, read_images
 from regard.data.images.storage import ImageSet
 from regard.errors import ConfigError
 from regard.evaluation import classification as metrics
@@ -172,7 +172,7 @@ class ImageClassificationTask:
         predicted, labels, unit = logits.argmax(1), self.table.labels, self.spec.unit
         confusion, sections = class_sections(images.classes, predicted, labels, unit=unit)
         accuracy, macro_f1 = class_statistics(images.classes, predicted, labels, unit=unit)
-        notes = image_notes(images, images.faults.sentences())
+        notes = image_notes(images, images.left_out())
         if resnet is not None:
             ablations = ablate_blocks(
                 resnet,
@@ -251,7 +251,7 @@ class ImageClassificationTask:
     def _labels(self, classes: Indices) -> tuple[str, ...]:
         return tuple(self.table.labels[number] for number in classes.tolist())
 
-    def _report(self, data: ImageData, train: ImageExamples, valid: ImageExamples) -> tuple[tuple[str, str], ...]:
+    def _report(self, data: ImageDataset, train: ImageExamples, valid: ImageExamples) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""
         facts = [
             ("training", f"{len(train):,} images, {self.table.pixels}"),
@@ -262,4 +262,4 @@ class ImageClassificationTask:
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        return (*facts, *data.told)
+        return (*facts, *data.notes)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.labelled.dataset import LabelledData, encode_labelled, prepare_labelled
+from regard.data.labelled.dataset import LabelledDataset, encode_labelled, prepare_labelled
 from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import SHARED, Tokenizer
@@ -205,7 +205,6 @@ class LabellingTask(ABC):
             kind=self.label,
             labels=self.table.labels,
             split=split,
-            vectors=bool(self.table.n_features),
             progress=options.progress,
         )
         return self.examples(corpus, files)
@@ -233,7 +232,7 @@ class LabellingTask(ABC):
         return encode_inputs(inputs, options.texts_b, self.tokenizer, self.table, longest=self.longest)
 
     @classmethod
-    def table_of(cls, data: LabelledData) -> LabelTable:
+    def table_of(cls, data: LabelledDataset) -> LabelTable:
         """The labels of the training data, or the scale of its numbers."""
         return LabelTable.of(data)
 

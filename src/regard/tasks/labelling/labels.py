@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.data.labelled.dataset import LabelledData
+from regard.data.labelled.dataset import LabelledDataset
 from regard.errors import DataError
 from regard.runs.disk import as_json, write_atomically
 
@@ -43,7 +43,7 @@ class LabelTable:
         return len(self.labels) or 1
 
     @classmethod
-    def of(cls, data: LabelledData) -> "LabelTable":
+    def of(cls, data: LabelledDataset) -> "LabelTable":
         """What the training data says; numbers are standardised."""
         return cls(
             labels=data.labels,

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regard.data import batching
-from regard.data.labelled.dataset import LabelledData
-from regard.data.labelled.writing import cut_sentence
-from regard.data.pipeline.bad_rows import LeftOut
+from regard.data.labelled.dataset import LabelledDataset
+from regard.data.labelled.storage import cut_sentence
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.models.presets import positions_of
 from regard.tasks.labelling.examples import SequenceExamples
 
@@ -18,7 +18,7 @@ Facts = tuple[tuple[str, str], ...]  # label and text
 
 
 def preparation_facts(
-    task: "LabellingTask", found: LabelledData, train: SequenceExamples, valid: SequenceExamples
+    task: "LabellingTask", found: LabelledDataset, train: SequenceExamples, valid: SequenceExamples
 ) -> Facts:
     """What the report before the first step says of the data, the labels and what of the model depends on them."""
     order, lengths = train.order(0), train.sequences.lengths
@@ -39,12 +39,12 @@ def preparation_facts(
         facts.append(("longest", longest + specials))
     if task.word_vectors is not None:
         facts.append(("vectors", task.word_vectors.about("words")))
-    return (*facts, *found.told)
+    return (*facts, *found.notes)
 
 
 def evaluation_notes(examples: SequenceExamples, longest: int) -> tuple[str, ...]:
     """What a reader of scores should know of the examples: which were left out, and which cut to the `longest` read."""
     corpus, files = examples.corpus, examples.files
-    notes = [f"Left out: {sentence}." for sentence in LeftOut.of(corpus.facts, files).sentences()]
+    notes = [f"Left out: {sentence}." for sentence in bad_rows_of(corpus, files).sentences()]
     cut = cut_sentence(corpus, files, longest)
     return (*notes, f"Cut: {cut}.") if cut else tuple(notes)

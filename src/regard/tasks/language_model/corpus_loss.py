@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from regard.config import DataConfig
 from regard.data.documents.comparison_units import read_stretches
-from regard.data.pipeline.bad_rows import allowed_share
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.language_model.examples import WindowExamples
 
@@ -30,7 +29,7 @@ class TextCosts:
 def text_costs(text: WindowExamples, data: DataConfig, tokenizer: Tokenizer, losses: Callable[[], Floats]) -> TextCosts:
     """Compute what a text costs that was read with the same `data`; `losses` is asked for that of each token."""
     n_documents: int = text.corpus.facts["n_documents"]
-    found = read_stretches(text.files, data, tokenizer, share=allowed_share(data.on_bad), n_documents=n_documents)
+    found = read_stretches(text.files, data, tokenizer, n_documents=n_documents)
     began = time.perf_counter()
     found_losses = losses()
     seconds = time.perf_counter() - began

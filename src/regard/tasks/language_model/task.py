@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
-from regard.data.documents.dataset import TextData, prepare_text, text_corpus
-from regard.data.pipeline.bad_rows import LeftOut, allowed_share
+from regard.data.documents.dataset import DocumentDataset, encode_documents, prepare_documents
+from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError
 from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
@@ -54,7 +54,7 @@ class LanguageModelTask:
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Tokenizer.load(vocabulary / SHARED) if vocabulary is not None else None
-        data = prepare_text(config.data, config.tokenizer, given=given, progress=progress)
+        data = prepare_documents(config.data, config.tokenizer, given=given, progress=progress)
         task = cls(data.tokenizer, config)
         train = task.examples(data.train, config.data.train)
         valid = task.examples(data.valid, config.data.valid or config.data.train)
@@ -97,7 +97,7 @@ class LanguageModelTask:
 
     def read(self, files: Sequence[str], data: DataConfig, *, progress: Progress) -> WindowExamples:
         """Read text to be scored, as `data` says, and encode it."""
-        corpus = text_corpus(files, data, self.tokenizer, share=allowed_share(data.on_bad), progress=progress)
+        corpus = encode_documents(files, data, self.tokenizer, progress=progress)
         return self.examples(corpus, files)
 
     def scores(
@@ -129,7 +129,7 @@ class LanguageModelTask:
 
     def notes(self, text: WindowExamples) -> tuple[str, ...]:
         """What a reader of a text's scores should know."""
-        notes = [f"Left out: {sentence}." for sentence in LeftOut.of(text.corpus.facts, text.files).sentences()]
+        notes = [f"Left out: {sentence}." for sentence in bad_rows_of(text.corpus, text.files).sentences()]
         n_unknown = text.corpus.facts["n_unknown"]
         if n_unknown:
             of_all = f"{n_unknown:,} of {text.n_predicted:,} tokens"
@@ -235,10 +235,10 @@ def context_length(config: RunConfig) -> int:
     return context
 
 
-def _facts(data: TextData, train: WindowExamples, config: RunConfig) -> tuple[tuple[str, str], ...]:
+def _facts(data: DocumentDataset, train: WindowExamples, config: RunConfig) -> tuple[tuple[str, str], ...]:
     """What the report before the first step says of the data."""
     counts = data.train.facts
-    valid = ", ".join(filter(None, (f"{data.valid.facts['n_tokens'] - 1:,} tokens", data.held_out())))
+    valid = ", ".join(filter(None, (f"{data.valid.facts['n_tokens'] - 1:,} tokens", data.held_out)))
     documents = f"{counts['n_documents']:,} document{'s' if counts['n_documents'] != 1 else ''}"
     facts = [
         ("training", f"{train.n_predicted:,} tokens, {documents}, {counts['n_bytes']:,} bytes"),
@@ -246,7 +246,7 @@ def _facts(data: TextData, train: WindowExamples, config: RunConfig) -> tuple[tu
         ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
         ("batches", f"{len(train.order(0)):,} an epoch, {train.batch_size:,} windows of {train.context:,} tokens"),
     ]
-    facts += [("left out", sentence) for sentence in data.left_out(config.data.valid)]
+    facts += data.notes
     if not data.tokenizer.lossless:
         facts.append(("lost", data.tokenizer.loss))
     return tuple(facts)

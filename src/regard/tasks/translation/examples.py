@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.data import batching
-from regard.data.pairs.dataset import ParallelData, Vocabulary
+from regard.data.pairs.dataset import PairDataset, Vocabulary
 from regard.data.pipeline.corpus import Corpus, Integers
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.task import Indices
@@ -98,10 +98,9 @@ def _padded(rows: Rows, tokenizer: Tokenizer, *, start: bool) -> tuple[Tensor, T
     return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
-def pair_facts(data: ParallelData, train: PairExamples) -> tuple[tuple[str, str], ...]:
+def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str], ...]:
     """What the report before the first step says of the data."""
     order = train.order(0)
-    screening = data.screening
     held_out = f"{data.n_held_out:,} held out by source sentence" if data.n_held_out else f"{len(data.valid):,} pairs"
     vocabulary = data.vocabulary
     sizes = f"{vocabulary.source.vocab_size:,} shared"
@@ -113,17 +112,7 @@ def pair_facts(data: ParallelData, train: PairExamples) -> tuple[tuple[str, str]
         ("vocabulary", f"{sizes} tokens ({vocabulary.source.kind})"),
         ("batches", f"{len(order):,} an epoch, {batching.padding_share(train.lengths, order):.1%} padding"),
     ]
-    for reason, count in screening.reasons.items():
-        examples = "; ".join(
-            f"{bad.file}:{bad.line} '{bad.excerpt}'" for bad in screening.examples[reason][:N_EXAMPLES]
-        )
-        facts.append(("left out", f"{count:,} bad pairs, {reason}: {examples}"))
-    if data.train.facts["n_long"]:
-        file, line = data.train.facts["first_long"]
-        facts.append(("left out", f"{data.train.facts['n_long']:,} pairs too long, first {train.files[file]}:{line}"))
-    n_unused = data.valid.facts["n_long"] + (0 if data.n_held_out else data.valid.facts["n_bad"])
-    if n_unused:
-        facts.append(("left out", f"{n_unused:,} validation pairs, bad or too long"))
+    facts += data.notes
     if not vocabulary.target.lossless:
         facts.append(("lost", vocabulary.target.loss))
     return tuple(facts)

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
 from regard.data import batching
-from regard.data.formats import Pair, read_pairs
-from regard.data.pairs.dataset import Vocabulary, prepare_parallel
+from regard.data.pairs.dataset import Vocabulary, prepare_pairs
+from regard.data.pairs.rows import Pair, read_pairs
 from regard.errors import ConfigError, DataError
 from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
 from regard.evaluation.lengths import buckets_by_length, length_table
@@ -51,7 +51,7 @@ class TranslationTask:
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Vocabulary.load(vocabulary) if vocabulary is not None else None
-        data = prepare_parallel(config.data, config.tokenizer, vocabulary=given, progress=progress)
+        data = prepare_pairs(config.data, config.tokenizer, vocabulary=given, progress=progress)
         files = config.data.train, config.data.valid or config.data.train
         train, valid = (
             PairExamples(corpus, own, data.vocabulary, batch_tokens=config.training.batch_tokens, seed=config.seed)

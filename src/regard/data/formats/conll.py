@@ -1,18 +1,19 @@
-"""Tagged words: a word a line with its tag, in columns, and a blank line behind each sentence (CoNLL's way).
+"""CoNLL: tagged words, a word a line with its tag, in columns, and a blank line behind each sentence.
 
 Columns are parted by tabs where a file's first line has one, else by spaces. The word is the first and the tag the last
 of them; in CoNLL-U (a name that ends in .conllu) they are the second, `form`, and the fourth, `upos`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from regard.config import DataConfig
-from regard.data.formats.columns import plain
+from regard.data.formats.columns import asked_column, plain
 from regard.data.formats.files import check_file
 from regard.data.formats.rows import Bad, excerpt, read_lines
-from regard.errors import DataError, did_you_mean
+from regard.errors import DataError
 
 MAX_WORDS = 50_000  # a sentence beyond this is a file without blank lines
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -35,6 +36,7 @@ class Tagged:
     file: str
     line: int
     lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    split: ClassVar[str] = ""  # such files have none
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -182,29 +184,18 @@ def _layout(file: str, number: int, line: str, data: DataConfig, labelled: bool)
     is_header = not conllu and (
         (names[0] in _WORDS and names[-1] in _TAGS) or (bool(asked) and all(name in names for name in asked))
     )
-    known = {name: place for place, name in enumerate(CONLLU if conllu else names if is_header else ())}
-    n_columns = len(cells)
-    word = _column(file, number, data.text, known, n_columns, default=known["form"] if conllu else 0)
+    numbered = [str(column) for column in range(1, len(cells) + 1)]
+    named = [cell if cells.count(cell) == 1 else number for cell, number in zip(cells, numbered, strict=True)]
+    fields = dict(zip(CONLLU if conllu else named if is_header else numbered, cells, strict=True))
+    columns = list(fields)
+    place = f"{file}:{number}"
+    word = columns.index(asked_column(place, data.text, fields) or columns[1 if conllu else 0])
     tag = -1
     if labelled:
-        tag = _column(file, number, data.label, known, n_columns, default=known["upos"] if conllu else n_columns - 1)
+        tag = columns.index(asked_column(place, data.label, fields) or columns[3 if conllu else -1])
         if word == tag:
-            raise _no_tag(file, number, word, n_columns)
-    return _Layout(separator, n_columns, word, tag, conllu), is_header
-
-
-def _column(file: str, number: int, wanted: str, known: Mapping[str, int], n_columns: int, *, default: int) -> int:
-    if not wanted:
-        return default
-    if plain(wanted) in known:
-        return known[plain(wanted)]
-    if wanted.isdecimal() and 1 <= int(wanted) <= n_columns:
-        return int(wanted) - 1
-    count = f"Its columns are counted, from 1 to {n_columns}."
-    raise DataError(
-        f"{file}:{number}: there is no column '{wanted}'.",
-        did_you_mean(wanted, known) if known and not wanted.isdecimal() else count,
-    )
+            raise _no_tag(file, number, word, len(cells))
+    return _Layout(separator, len(cells), word, tag, conllu), is_header
 
 
 def _no_tag(file: str, number: int, word: int, n_columns: int) -> DataError:

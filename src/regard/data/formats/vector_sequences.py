@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.formats.columns import find
+from regard.data.formats.columns import asked_column
 from regard.data.formats.delimited import read_csv
 from regard.data.formats.files import check_file, open_seekable
 from regard.data.formats.rows import Bad
@@ -161,7 +161,7 @@ def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
 
 def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
     """Yield a sequence as soon as its rows end; rows of one sequence stand together."""
-    named: str | None = None
+    named = ""
     taken: list[str] | None = None
     name, line = "", 0
     told: tuple[str, ...] = ()
@@ -171,8 +171,8 @@ def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -
         if isinstance(row, Bad):
             raise DataError(f"{file}:{row.line}: {row.reason}.", "Fix the row: a gap would shift all that follow.")
         if taken is None:
-            named = _column(file, group, row.fields) if group else None
-            taken = [_column(file, one, row.fields, may_lack=may_lack) for one in constants]
+            named = asked_column(file, group, row.fields)
+            taken = [asked_column(file, one, row.fields, may_lack=may_lack) for one in constants]
         own = row.fields.pop(named) if named else Path(file).stem
         constant = tuple(row.fields.pop(one, "") for one in taken)
         if rows and own != name:
@@ -197,13 +197,6 @@ def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -
         rows.append([_number(file, row.line, column, cell) for column, cell in row.fields.items()])
     if rows:
         yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line, told)
-
-
-def _column(file: str, wanted: str, names: Mapping[str, str], *, may_lack: bool = False) -> str:
-    found = find(file, wanted, list(names))
-    if found is None and not may_lack:
-        raise DataError(f"{file}: there is no column '{wanted}'.", did_you_mean(wanted, names))
-    return found or ""
 
 
 def _number(file: str, line: int, column: str, cell: str) -> float:

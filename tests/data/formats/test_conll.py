@@ -9,7 +9,7 @@ import pytest
 
 from regard.config import DataConfig
 from regard.data.formats import Bad
-from regard.data.labelled.tags import Tagged, read_tagged
+from regard.data.formats.conll import Tagged, read_tagged
 from regard.errors import DataError
 
 
@@ -75,7 +75,7 @@ def test_conllu(tmp_path: Path) -> None:
     assert sentences(read(file, text="3", label="8")) == ["he/nsubj be/cop here/root"]
     with pytest.raises(DataError) as caught:
         read(file, label="upso")
-    assert caught.value.problem == f"{file}:2: there is no column 'upso'."
+    assert caught.value.problem == f"{file}:2 has no column 'upso'."
     assert caught.value.remedy == "Did you mean upos?"
     with pytest.raises(DataError) as other:
         read(write(tmp_path / "b.conllu", "He\tPRON\n"))
@@ -89,7 +89,7 @@ def test_a_header_may_name_the_columns(tmp_path: Path) -> None:
     assert sentences(read(file, label="pos")) == ["EU/NNP"]
     other = write(tmp_path / "b.tsv", "chunk\tname\nEU\tB-ORG\n")
     assert sentences(read(other, label="name")) == ["EU/B-ORG"]
-    with pytest.raises(DataError, match=r"a\.tsv:1: there is no column 'nre'\.\nDid you mean ner\?"):
+    with pytest.raises(DataError, match=r"a\.tsv:1 has no column 'nre'\.\nDid you mean ner\?"):
         read(file, label="nre")
 
 
@@ -119,8 +119,8 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
     for wanted in ("word", "3", "0"):
         with pytest.raises(DataError) as caught:
             read(file, text=wanted)
-        assert caught.value.problem == f"{file}:1: there is no column '{wanted}'."
-        assert caught.value.remedy == "Its columns are counted, from 1 to 2."
+        assert caught.value.problem == f"{file}:1 has no column '{wanted}'."
+        assert caught.value.remedy == "It has no header: count its columns, from 1 to 2."
     with pytest.raises(DataError) as other:
         read(file, label="1")
     assert other.value.problem == f"{file}:1: the words and the tags cannot both be column 1."
@@ -128,7 +128,7 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_a_file_without_blank_lines_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.data.labelled.tags.MAX_WORDS", 10)
+    monkeypatch.setattr("regard.data.formats.conll.MAX_WORDS", 10)
     file = write(tmp_path / "a.tsv", "a\tX\n\n" + "b\tX\n" * 11)
     with pytest.raises(DataError) as caught:
         read(file)

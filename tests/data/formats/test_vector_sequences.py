@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.data.labelled.vector_sequences import read_vector_sequences
+from regard.data.formats.vector_sequences import read_vector_sequences
 from regard.errors import DataError
 
 
@@ -49,7 +49,6 @@ def test_a_column_tells_sequences_apart(tmp_path: Path) -> None:
         ("x,y\n1,nan\n", "", "2: the column 'y' holds 'nan', and a number was expected."),
         ("x,y\n1\n", "", "2: 2 columns expected, 1 found."),
         ("w,x\na,1\nb,2\na,3\n", "w", "4: the sequence 'a' goes on after another has begun."),
-        ("w,x\na,1\n", "v", " there is no column 'v'."),
         ("x,y\n", "", " no sequence is in it."),
     ],
 )
@@ -59,6 +58,13 @@ def test_what_is_wrong_with_a_csv_is_told(tmp_path: Path, text: str, group: str,
     with pytest.raises(DataError) as caught:
         list(read_vector_sequences(file, group=group))
     assert caught.value.problem == f"{file}:{problem}"
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("w,x\na,1\n")
+    with pytest.raises(DataError, match=r"a\.csv has no column 'v'\."):
+        list(read_vector_sequences(file, group="v"))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_what_is_said_of_a_whole_sequence_does_not_change_within_it(tmp_path: Pa
         list(read_vector_sequences(file, group="who", constants=("mood",)))
     assert caught.value.problem == f"{file}:3: 'mood' changes from 'sad' to 'gay' within the sequence 'ann'."
     assert caught.value.remedy == "Correct it; or name the column that tells sequences apart with --text."
-    with pytest.raises(DataError, match="there is no column 'moot'") as other:
+    with pytest.raises(DataError, match="has no column 'moot'") as other:
         list(read_vector_sequences(file, group="who", constants=("moot",)))
     assert other.value.remedy == "Did you mean mood?"
 
