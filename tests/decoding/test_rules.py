@@ -7,6 +7,7 @@ from regard.decoding.rules import (
     Banned,
     BannedSequences,
     ForcedPrefix,
+    KnownTokens,
     MinLength,
     NoRepeatedNgram,
     RepetitionPenalty,
@@ -65,6 +66,11 @@ def test_min_length_bans_the_end_token_until_enough_is_written():
 def test_banned_tokens_are_impossible():
     assert run(Banned((0, 3)), [[], []]) == [[-INF, -1, -1, -INF, -1]] * 2
     assert run(Banned(()), [[]]) == [[-1] * 5]
+
+
+def test_only_tokens_of_the_vocabulary_are_written():
+    assert run(KnownTokens(3), [[], []]) == [[-1, -1, -1, -INF, -INF]] * 2
+    assert run(KnownTokens(5), [[]]) == [[-1] * 5]
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,18 @@ class Banned:
         return log_probs.index_fill_(1, self.ids.to(log_probs.device), -math.inf)
 
 
+class KnownTokens:
+    """Only tokens of the vocabulary are written: a network of the caller's own may have more outputs than those."""
+
+    def __init__(self, vocab_size: int) -> None:
+        self.vocab_size = vocab_size
+
+    def __call__(self, log_probs: Tensor, step: Step) -> Tensor:
+        if log_probs.shape[1] > self.vocab_size:
+            log_probs[:, self.vocab_size :] = -math.inf
+        return log_probs
+
+
 class BannedSequences:
     """These sequences of tokens are never written: the last token of one is banned where the others stand before it.
 

@@ -19,7 +19,7 @@ from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
 from regard.decoding.request import Request
 from regard.decoding.result import DeadEndError, Decoded, Hypothesis
-from regard.decoding.rules import Banned, Rule
+from regard.decoding.rules import Banned, KnownTokens, Rule
 from regard.decoding.search import decode, stream
 from regard.evaluation.alignment import Link
 from regard.evaluation.alignment import as_json as links_to_json
@@ -71,7 +71,7 @@ class Generator:
         self.decoding = decoding
         self.device = device
         own = (tokenizer.pad_id, tokenizer.start_id) if never is None else tuple(never)
-        self.rules: tuple[Rule, ...] = (Banned(own), *banning(banned, tokenizer))
+        self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.vocab_size), *banning(banned, tokenizer))
         self.seed = seed
 
     def decode(
