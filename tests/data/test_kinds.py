@@ -113,11 +113,11 @@ def documents(data: DataConfig, progress: Progress) -> Dataset[Any]:
 
 
 def texts(data: DataConfig, progress: Progress) -> Dataset[Any]:
-    return prepare_labelled(data, CHARACTERS, kind="classify", given=None, labels=None, progress=progress)
+    return prepare_labelled(data, CHARACTERS, kind="class", given=None, labels=None, progress=progress)
 
 
 def tags(data: DataConfig, progress: Progress) -> Dataset[Any]:
-    return prepare_labelled(data, CHARACTERS, kind="tag", given=None, labels=None, progress=progress)
+    return prepare_labelled(data, CHARACTERS, kind="tags", given=None, labels=None, progress=progress)
 
 
 def captions(data: DataConfig, progress: Progress) -> Dataset[Any]:
