@@ -1,5 +1,6 @@
 """What every family of models must hold, whatever its task. A new family joins with one line of FAMILIES."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,6 +103,8 @@ FAMILIES = (
     *(Family(task, "birnn", RECURRENT) for task in ("mask", "classify", "tag", "regress")),
     Family("classify", "bert-tiny", {**BERT, "model.pooling": "mean"}),
     Family("regress", "lstm", RECURRENT),
+    Family("similarity", "bert-tiny", BERT),
+    Family("similarity", "birnn", RECURRENT),
     Family("image", "vit-tiny", VIT),
     Family("image", "convnet", {"model.widths": [8, 8]}),
     Family("image", "resnet-20", RESNET),
@@ -139,6 +142,9 @@ def files(family: Family, corpus: tuple[str, str], folder: Path) -> tuple[str, .
             name, text = "table.csv", "text,label\n" + "".join(f"{line},{_class(line)}\n" for line in lines)
         case "regress":
             name, text = "table.csv", "text,score\n" + "".join(f"{line},{len(line) / 7}\n" for line in lines)
+        case "similarity":
+            rows = (f"{one},{other},{_overlap(one, other)}\n" for one, other in itertools.pairwise(lines))
+            name, text = "table.csv", "sentence1,sentence2,score\n" + "".join(rows)
         case "tag":
             name, text = "words.conll", "".join(_columns(line) for line in lines)
         case _:
@@ -151,6 +157,11 @@ def files(family: Family, corpus: tuple[str, str], folder: Path) -> tuple[str, .
 
 def _class(line: str) -> str:
     return "long" if len(line.split()) > 4 else "dog" if "dog" in line else "other"
+
+
+def _overlap(one: str, other: str) -> float:
+    first, second = set(one.split()), set(other.split())
+    return len(first & second) / len(first | second)
 
 
 def _columns(line: str) -> str:
@@ -297,10 +308,12 @@ def test_what_is_saved_is_loaded(
         photo = next(Path(files[0] if family.task == "image" else Path(files[0]).parent).rglob("*.png"))
         assert run.predict([photo]) == again.predict([photo])
         return
+    text = "a [MASK] runs" if family.task in ("mask", "denoise") else "a dog runs"
+    second = {"texts_b": ["a cat runs"]} if family.task == "similarity" else {}
     verbs: dict[str, Callable[[regard.Run], object]] = {
         "translate": lambda one: one.translate(["a dog"]),
         "generate": lambda one: one.generate(["a dog"]),
-        "predict": lambda one: one.predict(["a [MASK] runs" if family.task in ("mask", "denoise") else "a dog runs"]),
+        "predict": lambda one: one.predict([text], **second),
     }
     verb = verbs[TASKS[family.task].verb]
     assert verb(run) == verb(again)

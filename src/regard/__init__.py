@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         LanguageModel,
         MaskedLM,
         Regressor,
+        Similarity,
         Tagger,
         Translator,
     )
@@ -37,6 +38,7 @@ __all__ = [
     "RegardError",
     "Regressor",
     "Run",
+    "Similarity",
     "Tagger",
     "Translator",
     "average",

@@ -12,6 +12,7 @@ import argparse
 import dataclasses
 import hashlib
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -222,6 +223,8 @@ RUNS = (
     Run("tag-bert", "tag", "bert-tiny", ("words.conll",), {**TEXT, **BERT}),
     Run("regress-bert", "regress", "bert-tiny", ("numbers.csv",), {**TEXT, **BERT}),
     Run("regress-lstm", "regress", "lstm", ("numbers.csv",), {**TEXT, **RECURRENT, "kind": "characters"}),
+    Run("similarity-bert", "similarity", "bert-tiny", ("overlaps.csv",), {**TEXT, **BERT}),
+    Run("similarity-birnn", "similarity", "birnn", ("overlaps.csv",), {**TEXT, **RECURRENT, "kind": "words"}),
     Run("image-resnet", "image", "resnet-20", PNGS, {**IMAGES, **RESNET, **MOVED, "mixup": 0.2}),
     Run("image-vit", "image", "vit-tiny", ("images.npz",), {**IMAGES, **VIT, "crop": 1, "mixup": 0.2}),
     Run("image-convnet", "image", "convnet", PNGS, {**IMAGES, "widths": [8, 8], "class_weights": "balanced"}),
@@ -268,6 +271,8 @@ def write_data(folder: Path) -> None:
     )
     write_lines(folder / "both.csv", ["text,second,label", *rows])
     write_lines(folder / "numbers.csv", ["text,score", *(f"{words(one)},{len(words(one)) / 7}" for one in sentences)])
+    rows = (f"{words(one)},{words(two)},{overlap(one, two)}" for one, two in itertools.pairwise(sentences))
+    write_lines(folder / "overlaps.csv", ["sentence1,sentence2,score", *rows])
     write_lines(folder / "words.conll", (tagged(words(one)) for one in sentences))
     write_word_vectors(folder / "words.vec", width=16)
     write_vectors(folder / "vectors.npz")
@@ -288,6 +293,11 @@ def words(sentence: Iterable[int], language: Sequence[str] = ENGLISH) -> str:
 
 def class_of(text: str) -> str:
     return "long" if len(text.split()) > 4 else "dog" if "dog" in text else "other"
+
+
+def overlap(one: Iterable[int], other: Iterable[int]) -> float:
+    first, second = set(one), set(other)
+    return 5 * len(first & second) / len(first | second)
 
 
 def tagged(text: str) -> str:

@@ -15,6 +15,7 @@ from regard.api.kinds import (
     LanguageModel,
     MaskedLM,
     Regressor,
+    Similarity,
     Tagger,
     Translator,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "MaskedLM",
     "Regressor",
     "Run",
+    "Similarity",
     "Tagger",
     "Translator",
     "average",

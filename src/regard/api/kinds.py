@@ -29,6 +29,7 @@ from regard.tasks.images.classified_image import ClassifiedImage
 from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.labelling.classification import ClassificationTask, Classified
 from regard.tasks.labelling.regression import Measured, RegressionTask
+from regard.tasks.labelling.similarity import SimilarityTask
 from regard.tasks.labelling.tagging import TaggedText, TaggingTask
 from regard.tasks.language_model.continuation import Continuation
 from regard.tasks.language_model.task import LanguageModelTask
@@ -283,6 +284,12 @@ class Regressor(LabelRun):
         """The number of each text (with `texts_b`, of each pair), or of each sequence of vectors."""
         found: Measured | Results[Measured] = self._label(inputs, settings, is_one=_is_one(inputs))
         return found
+
+
+class Similarity(Regressor):
+    """A run of the task similarity: a number for each pair of texts, and vectors that compare by cosine."""
+
+    task: SimilarityTask
 
 
 class Tagger(LabelRun):

@@ -44,7 +44,7 @@ class DataConfig:
     text: str = option(
         "", "column of the text that is classified, tagged or measured; found by itself where it is plain"
     )
-    text_b: str = option("", "column of a second sentence that belongs to the text, for classify and regress")
+    text_b: str = option("", "column of a second text that belongs to the text")
     label: str = option("", "column of the label, the tag or the number; found by itself where it is plain")
     split_column: str = option("", "column that says which split a row belongs to: train, valid (or val, dev) or test")
     separator: str = option("", "line between the documents of a text file, as <|endoftext|>; else a file is one")

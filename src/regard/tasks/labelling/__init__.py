@@ -1,1 +1,1 @@
-"""Labels of sequences: classification, regression, tagging."""
+"""Labelling of sequences: classification, regression, similarity, tagging."""

@@ -26,14 +26,16 @@ from regard.evaluation.scores import Score
 from regard.tasks.batches import read_in_batches
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.examples import (
+    Flags,
     Logits,
+    Rows,
     SequenceBatch,
     SequenceExamples,
     Sequences,
     TokenSequences,
     VectorSequences,
 )
-from regard.tasks.labelling.inputs import encode_inputs
+from regard.tasks.labelling.inputs import encode_pairs, encode_vectors
 from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.labelling.report import evaluation_notes, preparation_facts
 from regard.tasks.max_length import longest_text, refuse_short
@@ -225,11 +227,18 @@ class LabellingTask(ABC):
         cut = corpus.numbers["cut"]
         if self.tokenizer is None:
             return VectorSequences(corpus.ragged["vectors"], self.table.n_features, cut=cut)
-        return TokenSequences(corpus.ragged["ids"], corpus.ragged["ids_b"], self.tokenizer, cut=cut)
+        return self.paired(corpus.ragged["ids"], corpus.ragged["ids_b"], self.tokenizer, cut=cut)
 
     def encode(self, inputs: Sequence[Any], options: LabelOptions) -> Sequences:
         """The sequences of what is given to predict."""
-        return encode_inputs(inputs, options.texts_b, self.tokenizer, self.table, longest=self.longest)
+        if self.tokenizer is None:
+            return encode_vectors(inputs, options.texts_b, n_features=self.table.n_features, longest=self.longest)
+        found = encode_pairs(inputs, options.texts_b, self.tokenizer, pairs=self.table.pairs, longest=self.longest)
+        return self.paired(found.ids, found.ids_b, self.tokenizer, cut=[n_lost > 0 for n_lost in found.n_lost])
+
+    def paired(self, texts: Rows, texts_b: Rows, tokenizer: Tokenizer, *, cut: Flags) -> Sequences:
+        """Encoded texts with their second ones, as a model reads them: as one sequence."""
+        return TokenSequences(texts, texts_b, tokenizer, cut=cut)
 
     @classmethod
     def table_of(cls, data: LabelledDataset) -> LabelTable:

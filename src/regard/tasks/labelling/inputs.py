@@ -9,22 +9,16 @@ import numpy.typing as npt
 from regard.data.labelled.encoding import EncodedTexts, encode_texts
 from regard.data.text.tokenizer import Tokenizer
 from regard.errors import UsageError
-from regard.tasks.labelling.examples import Sequences, TokenSequences, VectorSequences
-from regard.tasks.labelling.labels import LabelTable
+from regard.tasks.labelling.examples import VectorSequences
 
 
-def encode_inputs(
-    inputs: Sequence[Any], texts_b: Sequence[str], tokenizer: Tokenizer | None, table: LabelTable, *, longest: int
-) -> Sequences:
-    """Encode texts, with a second one each or none at all, or without a tokenizer vectors (T, F); `longest` tokens each."""
-    if tokenizer is None:
-        if any(texts_b):
-            raise UsageError("A sequence of vectors has no second text.", "Leave the second texts out.")
-        rows = [_vectors(number, one, table.n_features) for number, one in enumerate(inputs)]
-        cut = [len(row) > longest for row in rows]
-        return VectorSequences([row[:longest] for row in rows], table.n_features, cut=cut)
-    found = encode_pairs(inputs, texts_b, tokenizer, pairs=table.pairs, longest=longest)
-    return TokenSequences(found.ids, found.ids_b, tokenizer, cut=[n_lost > 0 for n_lost in found.n_lost])
+def encode_vectors(inputs: Sequence[Any], texts_b: Sequence[str], *, n_features: int, longest: int) -> VectorSequences:
+    """Take sequences of vectors (T, F), at most `longest` vectors of each."""
+    if any(texts_b):
+        raise UsageError("A sequence of vectors has no second text.", "Leave the second texts out.")
+    rows = [_vectors(number, one, n_features) for number, one in enumerate(inputs)]
+    cut = [len(row) > longest for row in rows]
+    return VectorSequences([row[:longest] for row in rows], n_features, cut=cut)
 
 
 def encode_pairs(
