@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regard.config import DataConfig, RunConfig
 from regard.data.batching import Lengths
-from regard.data.labelled.dataset import LabelledData
+from regard.data.labelled.dataset import LabelledDataset
 from regard.data.labelled.rows import find_columns
 from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
@@ -80,7 +80,7 @@ class SimilarityTask(RegressionTask):
         return super().prepare(config, vocabulary=vocabulary, progress=progress)
 
     @classmethod
-    def table_of(cls, data: LabelledData) -> LabelTable:
+    def table_of(cls, data: LabelledDataset) -> LabelTable:
         values = values_of(data.train)
         lowest, highest = float(values.min()), float(values.max())
         return replace(LabelTable.of(data), offset=lowest, scale=highest - lowest)
