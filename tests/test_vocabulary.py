@@ -16,6 +16,7 @@ TERMS = {
     "batch norm": "parts/convolution.py",
     "beam search": "decoding/beam.py",
     "beam width": "decoding/beam.py",
+    "bi-encoder": "tasks/labelling/similarity.py",
     "bits per byte": "evaluation/perplexity.py",
     "block ablation": "tasks/images/block_ablation.py",
     "byte-pair encoding": "data/text/tokenizer_training.py",
