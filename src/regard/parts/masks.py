@@ -1,4 +1,4 @@
-"""Who may attend to whom. Boolean, True = may attend, everywhere; the only file that decides.
+"""Attention masks: who may attend to whom. Boolean, True = may attend, everywhere; the only file that decides.
 
 A mask broadcasts to (B, H, T, S). It is kept in four parts, because attention can use three of them without a tensor of
 all pairs: the fused kernel knows the causal triangle by itself, and within a window most scores need not be computed at all,
@@ -88,12 +88,6 @@ def window(n_queries: int, n_keys: int, radius: int, *, device: torch.device | N
     """Return (T, S): a query sees the positions at most `radius` away (restricted self-attention)."""
     own = n_keys - n_queries  # the first query's own position
     return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril(own + radius).triu(own - radius)
-
-
-def prefix(lengths: Tensor, n_keys: int) -> Tensor:
-    """Return (B, 1, T, S): causal, but the first `lengths[b]` positions all see each other (prefix language models)."""
-    inside = (torch.arange(n_keys, device=lengths.device) < lengths[:, None])[:, None, None, :]
-    return causal(n_keys, n_keys, device=lengths.device) | inside
 
 
 def same_document(documents: Tensor, n_queries: int, n_keys: int) -> Tensor:
