@@ -11,7 +11,7 @@ from regard.decoding.prompt import Prompt
 from regard.decoding.request import Request
 from regard.decoding.search import decode
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.decoder_state import DecoderState, GrowingPast
+from regard.parts.decoder_state import DecoderState, GrowingCache
 
 VOCAB, END = 11, 1
 STARTS = torch.tensor([3, 4, 5, 6, 7])
@@ -34,9 +34,9 @@ class LanguageModel(nn.Module):
 
     def step(self, state, ids, counts=None):
         advanced, positions, mask = state.advance(counts, ids.shape[1], window=None)
-        x, past = self.tokens(ids) + self.positions(positions), GrowingPast(state.past)
-        x = x + self.attention.read(x, *past.extend(*self.attention.keys_values(x)), mask)
-        return self.output(x[:, -1]), replace(advanced, past=past.grown())
+        x, cache = self.tokens(ids) + self.positions(positions), GrowingCache(state.cache)
+        x = x + self.attention.read(x, *cache.extend(*self.attention.keys_values(x)), mask)
+        return self.output(x[:, -1]), replace(advanced, cache=cache.grown())
 
 
 BEAM, SAMPLES = DecodingConfig(beam=3, n_best=2), DecodingConfig(sample=True, n_best=3)

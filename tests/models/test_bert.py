@@ -55,7 +55,7 @@ def copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.load_state_dict(ours.state_dict())
 
 
-def copy_trunk(model: Bert, theirs: BertModel) -> BertModel:
+def copy_backbone(model: Bert, theirs: BertModel) -> BertModel:
     embedding = theirs.embeddings
     copy_layer(model.embedding.tokens, embedding.word_embeddings)
     copy_layer(model.embedding.positions, embedding.position_embeddings)
@@ -99,7 +99,7 @@ TEXTS = pytest.mark.parametrize("segments", [None, some_segments()], ids=["one t
 @TEXTS
 def test_all_hidden_states_equal_the_references(segments: Tensor | None) -> None:
     model = make_model()
-    theirs = copy_trunk(model, BertModel(reference_config(model.config)))
+    theirs = copy_backbone(model, BertModel(reference_config(model.config)))
     with torch.inference_mode(), recording(model) as record:
         expected = theirs(**inputs_of(segments), output_hidden_states=True).hidden_states
         states = model.encode(some_ids(), LENGTHS, segments)
@@ -113,7 +113,7 @@ def test_all_hidden_states_equal_the_references(segments: Tensor | None) -> None
 @TEXTS
 def test_the_pooled_output_equals_the_references(segments: Tensor | None) -> None:
     model = make_model()
-    theirs = copy_trunk(model, BertModel(reference_config(model.config)))
+    theirs = copy_backbone(model, BertModel(reference_config(model.config)))
     with torch.inference_mode():
         expected = theirs(**inputs_of(segments)).pooler_output
         assert_close(model(some_ids(), LENGTHS, segments), expected)
@@ -123,7 +123,7 @@ def test_the_pooled_output_equals_the_references(segments: Tensor | None) -> Non
 def test_masked_word_logits_equal_the_references(segments: Tensor | None) -> None:
     model: Any = make_model(head="words")
     theirs = BertForMaskedLM(reference_config(model.config))
-    copy_trunk(model, theirs.bert)
+    copy_backbone(model, theirs.bert)
     copy_layer(model.head.dense, theirs.cls.predictions.transform.dense)
     copy_layer(model.head.norm, theirs.cls.predictions.transform.LayerNorm)
     copy_layer(model.head.output, theirs.cls.predictions.decoder)
@@ -138,7 +138,7 @@ def test_masked_word_logits_equal_the_references(segments: Tensor | None) -> Non
 def test_labels_equal_the_references(head: str, reference: Any) -> None:
     model: Any = make_model(head=head, n_outputs=3)
     theirs = reference(reference_config(model.config))
-    copy_trunk(model, theirs.bert)
+    copy_backbone(model, theirs.bert)
     copy_layer(model.head.output, theirs.classifier)
     with torch.inference_mode():
         expected = theirs.eval()(**inputs_of(some_segments())).logits

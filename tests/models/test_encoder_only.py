@@ -109,13 +109,13 @@ def test_batched_equals_alone(kind: str, pooling: str, n_features: int) -> None:
 
 @every_head
 @every_model
-def test_the_trunks_first_weights_do_not_depend_on_the_head(kind: str, head: str) -> None:
+def test_the_encoders_first_weights_do_not_depend_on_the_head(kind: str, head: str) -> None:
     plain, model = make_model(kind).state_dict(), make_model(kind, head=head).state_dict()
-    trunk = {name for name in model if not name.startswith("head.")}
-    assert trunk == {name for name in plain if name in trunk}
+    encoder = {name for name in model if not name.startswith("head.")}
+    assert encoder == {name for name in plain if name in encoder}
     assert {name.split(".")[0] for name in plain} <= {"embedding", "encoder", "pooler"}
-    assert all(torch.equal(plain[name], model[name]) for name in trunk)
-    assert set(plain) - trunk <= {"pooler.dense.weight", "pooler.dense.bias"}
+    assert all(torch.equal(plain[name], model[name]) for name in encoder)
+    assert set(plain) - encoder <= {"pooler.dense.weight", "pooler.dense.bias"}
     other = make_model(kind, head=head, seed=2).state_dict()
     assert not torch.equal(model["embedding.tokens.weight"], other["embedding.tokens.weight"])
 
@@ -176,7 +176,7 @@ def test_who_listens_hears_the_same_numbers(kind: str, head: str, patterns: str)
 
 
 @every_model
-def test_one_batch_can_be_learnt_by_heart(kind: str) -> None:
+def test_one_batch_can_be_learned_by_heart(kind: str) -> None:
     model = make_model(kind, head="sequence").train()
     goals = torch.tensor([2, 0, 1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)

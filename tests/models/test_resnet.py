@@ -347,7 +347,7 @@ def test_first_weights_are_a_function_of_the_seed() -> None:
         assert torch.equal(weight, other[name]) == (weight.dim() == 1)
 
 
-def test_a_batch_can_be_learnt_by_heart() -> None:
+def test_a_batch_can_be_learned_by_heart() -> None:
     model, images, classes = ResNet(ResNetConfig(**SMALL), seed=1), some_images(8), torch.arange(8) % 5
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     for _ in range(30):

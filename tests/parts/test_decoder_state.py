@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.parts.decoder_state import DecoderState, GrowingPast
-from regard.parts.kv_buffer import ROOM, Slots
+from regard.parts.decoder_state import DecoderState, GrowingCache
+from regard.parts.kv_buffer import ROOM, KVBuffer
 from regard.parts.masks import EVERYTHING, Mask, causal, padding
 
 H, K, LAYERS = 2, 3, 2
@@ -28,13 +28,13 @@ def state(rows: int, slots: int, *, sentences: int = 0, n_keys: int = 4, base: i
     return DecoderState(
         lengths=torch.full((rows,), slots),
         n_sentences=sentences or rows,
-        past=tuple(Slots.of(*pair(rows, slots, base=base)) for _ in range(LAYERS)) if slots else (),
+        cache=tuple(KVBuffer.of(*pair(rows, slots, base=base)) for _ in range(LAYERS)) if slots else (),
         memory=tuple(pair(sentences, n_keys, base=base) for _ in range(LAYERS)) if sentences else (),
         memory_mask=padding(lengths, n_keys) if sentences else EVERYTHING,
     )
 
 
-def rows_of(layer: Slots) -> list[float]:
+def rows_of(layer: KVBuffer) -> list[float]:
     """The names of the rows, read from the first slot; values must name the same rows as keys."""
     assert torch.equal(layer.key, -layer.value)
     return layer.key[:, 0, 0, 0].tolist()
@@ -59,7 +59,7 @@ def test_reorder_takes_the_parents_rows_and_leaves_the_memory() -> None:
     before = replace(before, lengths=torch.arange(6), slots=torch.arange(30).view(6, 5))
     parents = torch.tensor([1, 1, 2, 3, 5, 4])
     after = before.reorder(parents)
-    assert [rows_of(layer) for layer in after.past] == [parents.tolist()] * LAYERS
+    assert [rows_of(layer) for layer in after.cache] == [parents.tolist()] * LAYERS
     assert after.lengths.tolist() == parents.tolist()
     assert after.slots is not None
     assert after.slots[:, 0].tolist() == (parents * 5).tolist()
@@ -72,7 +72,7 @@ def test_reorder_takes_the_parents_rows_and_leaves_the_memory() -> None:
 def test_reorder_may_widen_the_beam() -> None:
     after = state(2, 1, sentences=2).reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
     assert (after.n_rows, after.n_sentences) == (6, 2)
-    assert rows_of(after.past[0]) == [0, 0, 0, 1, 1, 1]
+    assert rows_of(after.cache[0]) == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_state_is_never_changed_in_place() -> None:
@@ -82,7 +82,7 @@ def test_a_state_is_never_changed_in_place() -> None:
     before.join(state(2, 1, sentences=2))
     before.advance(torch.tensor([1, 2]), 2, window=None)
     before.forget(0)
-    assert rows_of(before.past[0]) == [0, 1]
+    assert rows_of(before.cache[0]) == [0, 1]
     assert before.lengths.tolist() == [1, 1]
     assert before.slots is None
     with pytest.raises(AttributeError):
@@ -91,15 +91,15 @@ def test_a_state_is_never_changed_in_place() -> None:
 
 def test_keep_takes_whole_sentences_with_their_memory() -> None:
     after = state(6, 5, sentences=3).keep(torch.tensor([2, 0]))
-    assert [rows_of(layer) for layer in after.past] == [[4, 5, 0, 1]] * LAYERS
-    assert [rows_of(Slots.of(*layer)) for layer in after.memory] == [[2, 0]] * LAYERS
+    assert [rows_of(layer) for layer in after.cache] == [[4, 5, 0, 1]] * LAYERS
+    assert [rows_of(KVBuffer.of(*layer)) for layer in after.memory] == [[2, 0]] * LAYERS
     assert after.memory_mask.allowed is not None
     assert torch.equal(after.memory_mask.allowed[:, 0, 0], table("1110 1000"))
 
 
 def test_keep_without_a_memory() -> None:
     after = state(4, 2).keep(torch.tensor([3, 1]))
-    assert rows_of(after.past[0]) == [3, 1]
+    assert rows_of(after.cache[0]) == [3, 1]
     assert after.memory_mask is EVERYTHING
 
 
@@ -107,11 +107,11 @@ def test_without_a_memory_a_sentence_keeps_all_its_rows() -> None:
     beam = state(3, 2).reorder(torch.tensor([0, 0, 1, 1, 2, 2]))
     assert (beam.n_rows, beam.n_sentences) == (6, 3)
     fewer = beam.keep(torch.tensor([2, 0]))
-    assert rows_of(fewer.past[0]) == [2, 2, 0, 0]
+    assert rows_of(fewer.cache[0]) == [2, 2, 0, 0]
     assert (fewer.n_rows, fewer.n_sentences) == (4, 2)
     more = fewer.join(state(1, 2, base=9).reorder(torch.tensor([0, 0])))
     assert (more.n_rows, more.n_sentences) == (6, 3)
-    assert rows_of(more.keep(torch.tensor([2])).past[0]) == [9, 9]
+    assert rows_of(more.keep(torch.tensor([2])).cache[0]) == [9, 9]
 
 
 # -- join ---------------------------------------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ def test_join_appends_sentences_of_other_lengths() -> None:
     joined = state(4, 3, sentences=2, n_keys=2).join(state(2, 5, sentences=1, n_keys=4, base=50))
     assert joined.lengths.tolist() == [3, 3, 3, 3, 5, 5]
     assert (joined.n_rows, joined.n_sentences, joined.n_slots) == (6, 3, 5)
-    assert [rows_of(layer) for layer in joined.past] == [[0, 1, 2, 3, 50, 51]] * LAYERS
-    assert [rows_of(Slots.of(*layer)) for layer in joined.memory] == [[0, 1, 50]] * LAYERS
+    assert [rows_of(layer) for layer in joined.cache] == [[0, 1, 2, 3, 50, 51]] * LAYERS
+    assert [rows_of(KVBuffer.of(*layer)) for layer in joined.memory] == [[0, 1, 50]] * LAYERS
     assert joined.slots is not None
     assert joined.slots.tolist() == [[0, 1, 2, -1, -1]] * 4 + [[0, 1, 2, 3, 4]] * 2
     assert joined.memory_mask.allowed is not None
@@ -139,12 +139,12 @@ def test_those_who_join_may_have_read_nothing() -> None:
         assert joined.slots is not None
         assert sorted(joined.slots.tolist()) == [[-1, -1, -1], [0, 1, 2], [0, 1, 2]]
     both = state(1, 0, sentences=1).join(state(1, 0, sentences=1))
-    assert (both.n_rows, both.n_slots, both.past) == (2, 0, ())
+    assert (both.n_rows, both.n_slots, both.cache) == (2, 0, ())
 
 
 def test_join_without_a_memory() -> None:
     joined = state(2, 1).join(state(1, 2, base=9))
-    assert rows_of(joined.past[0]) == [0, 1, 9]
+    assert rows_of(joined.cache[0]) == [0, 1, 9]
     assert joined.memory == ()
     assert joined.memory_mask is EVERYTHING
 
@@ -199,7 +199,7 @@ def test_ragged_prompts() -> None:
 def ragged() -> DecoderState:
     """Two rows that have read 3 tokens and 1, in three slots."""
     after, _, _ = state(2, 0).advance(torch.tensor([3, 1]), 3, window=None)
-    return replace(after, past=tuple(Slots.of(*pair(2, 3)) for _ in range(LAYERS)))
+    return replace(after, cache=tuple(KVBuffer.of(*pair(2, 3)) for _ in range(LAYERS)))
 
 
 def test_which_position_each_slot_holds() -> None:
@@ -239,15 +239,15 @@ def numbered(rows: int, slots: int) -> DecoderState:
     """A state whose keys hold their slot's number."""
     before = state(rows, slots)
     numbers = torch.arange(slots, dtype=torch.float32).view(1, 1, -1, 1).expand(rows, H, slots, K).clone()
-    return replace(before, past=tuple(Slots.of(numbers, -numbers) for _ in range(LAYERS)))
+    return replace(before, cache=tuple(KVBuffer.of(numbers, -numbers) for _ in range(LAYERS)))
 
 
 def slots_of(after: DecoderState) -> list[list[float]]:
     """The slots' numbers, in each row, the same in every layer, head, feature and in the values."""
-    for layer in after.past:
+    for layer in after.cache:
         assert torch.equal(layer.key, -layer.value)
-        assert torch.equal(layer.key, after.past[0].key[:, :1, :, :1].expand_as(layer.key))
-    return after.past[0].key[:, 0, :, 0].tolist()
+        assert torch.equal(layer.key, after.cache[0].key[:, :1, :, :1].expand_as(layer.key))
+    return after.cache[0].key[:, 0, :, 0].tolist()
 
 
 def test_a_window_lets_the_far_past_be_forgotten() -> None:
@@ -282,7 +282,7 @@ def test_a_window_of_oneself_needs_no_past() -> None:
 
 def test_a_forgotten_prompt_leaves_the_memory_of_the_machine() -> None:
     for before, most in ((numbered(1, 1000), 4 + ROOM), (numbered(1, 5), 5)):
-        for layer in before.forget(4).past:
+        for layer in before.forget(4).cache:
             for tensor in (layer.key, layer.value):
                 assert tensor.untyped_storage().nbytes() <= most * H * K * tensor.element_size()
 
@@ -307,25 +307,25 @@ def test_those_who_join_may_have_forgotten() -> None:
     joined = state(1, 9).forget(2).join(state(1, 3, base=5).forget(2)).join(state(1, 1, base=7))
     assert joined.slots is not None
     assert joined.slots.tolist() == [[7, 8], [1, 2], [0, -1]]
-    assert rows_of(joined.past[0]) == [0, 5, 7]
+    assert rows_of(joined.cache[0]) == [0, 5, 7]
     _, positions, mask = joined.advance(None, 1, window=2)
     assert positions.tolist() == [[9], [3], [1]]
     assert torch.equal(whole(mask, 1, 3)[:, 0, 0], table("111 111 101"))
 
 
-# -- the past grows -----------------------------------------------------------------------------------------------------
+# -- the cache grows-----------------------------------------------------------------------------------------------------
 
 
 def test_each_layer_appends_to_its_own_past() -> None:
-    past = GrowingPast((Slots.of(*pair(2, 3, base=5)), Slots.of(*pair(2, 3, base=7))))
-    grown = [past.extend(*pair(2, 1)), past.extend(*pair(2, 1, base=1))]
+    cache = GrowingCache((KVBuffer.of(*pair(2, 3, base=5)), KVBuffer.of(*pair(2, 3, base=7))))
+    grown = [cache.extend(*pair(2, 1)), cache.extend(*pair(2, 1, base=1))]
     assert [key[1, 0, :, 0].tolist() for key, _ in grown] == [[6, 6, 6, 1], [8, 8, 8, 2]]
     assert [value[1, 0, :, 0].tolist() for _, value in grown] == [[-6, -6, -6, -1], [-8, -8, -8, -2]]
-    assert [layer.key[1, 0, :, 0].tolist() for layer in past.grown()] == [[6, 6, 6, 1], [8, 8, 8, 2]]
+    assert [layer.key[1, 0, :, 0].tolist() for layer in cache.grown()] == [[6, 6, 6, 1], [8, 8, 8, 2]]
 
 
 def test_the_first_positions_are_all_the_past() -> None:
-    past, new = GrowingPast(()), pair(2, 1)
-    assert past.extend(*new)[0].tolist() == new[0].tolist()
-    [layer] = past.grown()
+    cache, new = GrowingCache(()), pair(2, 1)
+    assert cache.extend(*new)[0].tolist() == new[0].tolist()
+    [layer] = cache.grown()
     assert (layer.key.tolist(), layer.value.tolist()) == (new[0].tolist(), new[1].tolist())

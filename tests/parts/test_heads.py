@@ -142,7 +142,7 @@ def test_every_head_by_its_name(
     assert head(torch.randn(2, 4) if pools else torch.randn(2, 5, 4)).shape == shape
 
 
-def test_without_a_head_nothing_is_learnt_and_nothing_changed(tokens: TokenEmbedding) -> None:
+def test_without_a_head_nothing_is_learned_and_nothing_changed(tokens: TokenEmbedding) -> None:
     head, x = make_head("none", 4, n_outputs=0, tokens=tokens, dropout=0.1), torch.randn(2, 4)
     assert not list(head.parameters())
     assert torch.equal(head(x), x)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.parts.masks import EVERYTHING, Mask, causal, masked_softmax, padding, prefix, window
+from regard.parts.masks import EVERYTHING, Mask, causal, masked_softmax, padding, window
 
 
 def table(text: str) -> Tensor:
@@ -45,13 +45,6 @@ def test_a_window_that_hides_nothing_is_left_out() -> None:
     assert Mask(causal=True, window=3).simplified(5) == Mask(causal=True, window=3)
     assert Mask(window=0).simplified(1) == EVERYTHING
     assert EVERYTHING.simplified(5) is EVERYTHING
-
-
-def test_prefix() -> None:
-    mask = prefix(torch.tensor([2, 0]), 4)
-    assert mask.shape == (2, 1, 4, 4)
-    assert torch.equal(mask[0, 0], table("1100 1100 1110 1111"))
-    assert torch.equal(mask[1, 0], causal(4, 4))
 
 
 DOCUMENTS = torch.tensor([[0, 0, 1, 1], [5, 5, 5, 5]])

@@ -312,7 +312,7 @@ def test_a_bias_knows_only_distances() -> None:
     assert torch.equal(module(torch.arange(6), torch.arange(9)), module(torch.arange(6) + 70, torch.arange(9) + 70))
 
 
-def test_biases_are_learnt_reproducibly() -> None:
+def test_biases_are_learned_reproducibly() -> None:
     first, *others = gradients(make_bias(), torch.arange(200), torch.arange(200))
     assert all(torch.equal(first, other) for other in others)
     direction = torch.ones(1, 3, 4, 4)

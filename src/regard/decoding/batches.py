@@ -1,4 +1,4 @@
-"""Many inputs: sorted by length, decoded batch by batch, given back in order."""
+"""Batched decoding: many inputs, sorted by length, decoded batch by batch, given back in order."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""An ensemble: several models over one vocabulary that decode as one."""
+"""Ensemble decoding: several models over one vocabulary that decode as one."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from regard.errors import UsageError
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """One state a model."""
+    """One state per model."""
 
     states: tuple[State, ...]
 

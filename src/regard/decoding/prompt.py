@@ -1,4 +1,4 @@
-"""What sentences read before they write: a start token, or the text that they go on from."""
+"""Prompts: what sentences read before they write, a start token or the text that they go on from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a model offers to be decoded: a state that can be rearranged, and a step.
+"""The decoder protocol, what a model offers to be decoded: a state that can be rearranged, and a step.
 
 Rows are R = N sentences × W hypotheses, sentence-major: the rows of sentence n are n·W to n·W + W - 1, and W is R / N.
 """
@@ -35,7 +35,7 @@ class Decoder(Protocol[StateType]):
     """A model, as a search sees it."""
 
     def start(self, inputs: Any) -> StateType:
-        """Encode the inputs of N sentences; one row a sentence."""
+        """Encode the inputs of N sentences; one row per sentence."""
         ...
 
     def step(self, state: StateType, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, StateType]:

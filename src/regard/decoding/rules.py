@@ -1,8 +1,8 @@
-"""Rules on what may be written next: small objects in a list, applied in order before a token is chosen.
+"""Decoding rules (logits processors): small objects in a list, applied in order before a token is chosen.
 
 A rule takes log-probabilities (R, V) and the step that they belong to, and returns log-probabilities (R, V), -inf where a
 token is banned. It may write into those that it takes: who applies rules gives them away.
-The longest length is no rule: searches take a limit a sentence.
+The longest length is no rule: searches take a limit per sentence.
 """
 
 import math

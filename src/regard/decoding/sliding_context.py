@@ -1,9 +1,9 @@
-"""A decoder that writes on past its context: what it has read first is forgotten, half a context at a time.
+"""Sliding context: a decoder that generates beyond its context length, forgetting what it read first by half a context.
 
 A decoder with learned positions has read all it can when they are used up. Then each sentence that is full reads the newer
 half of what it has read anew, from position 0 on, and goes on; the others go on as they are. Reading anew at every token
-would give each the longest past, at the cost of a whole context a token; by halves it is two tokens a token, and the past
-is at least half a context.
+would give each the longest past, at the cost of a whole context per token; by halves it is two tokens per token, and the
+past is at least half a context.
 """
 
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ class Sliding(Generic[StateType]):
         most, width = int(left.max()), len(ids) // state.n_sentences
         read = read[:, -most:]
         fresh = self.decoder.start(state.n_sentences).reorder(
-            torch.arange(len(ids), device=ids.device) // width  # a row a sentence becomes `width`
+            torch.arange(len(ids), device=ids.device) // width  # one row per sentence becomes `width`
         )
         places = torch.arange(most, device=ids.device) + (most - left)[:, None]  # padding goes behind
         uneven = bool((left < most).any())

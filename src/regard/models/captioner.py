@@ -1,4 +1,4 @@
-"""Captioner: a backbone reads an image into a memory of its places, from which a decoder writes a text (Xu et al. 2015).
+"""Image captioning: a backbone makes a memory of an image's places, and a decoder writes from it (Xu et al. 2015).
 
     image ── ViT: a state per patch ───────────────────┬── memory
            or ResNet: a state per place ── linear, norm ┘      │ keys, values

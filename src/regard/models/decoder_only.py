@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from regard.parts.decoder_state import DecoderState, GrowingPast, last_real
+from regard.parts.decoder_state import DecoderState, GrowingCache, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer
 from regard.parts.masks import Mask
 from regard.parts.stack import Stack
@@ -27,7 +27,7 @@ class DecoderOnly(nn.Module):
     output: OutputLayer
     window: int | None
 
-    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
+    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, cache: GrowingCache | None = None) -> Tensor:
         """(B, T, D) at positions (T,) or (B, T) through all blocks, to the same; a KV cache grows by them."""
         raise NotImplementedError
 
@@ -42,12 +42,12 @@ class DecoderOnly(nn.Module):
     def step(self, state: DecoderState, ids: Tensor, counts: Tensor | None = None) -> tuple[Tensor, DecoderState]:
         """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
         advanced, positions, mask = state.advance(counts, ids.shape[1], window=self.window)
-        past = GrowingPast(state.past)
+        cache = GrowingCache(state.cache)
         x = self.embedding(ids, positions)
         # One position more goes by a quick way that a model may have prepared, where nobody listens or learns.
         if state.prepared is None or ids.shape[1] > 1 or torch.is_grad_enabled() or anybody_listens():
-            x = self.blocks(x, positions, mask, past)
+            x = self.blocks(x, positions, mask, cache)
         else:
-            x = state.prepared(x, mask, past)
+            x = state.prepared(x, mask, cache)
         logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
-        return logits, replace(advanced, past=past.grown()).forget(self.window)
+        return logits, replace(advanced, cache=cache.grown()).forget(self.window)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.parts import masks
 from regard.parts.decoder_layer import DecoderLayer
-from regard.parts.decoder_state import DecoderState, GrowingPast, last_real
+from regard.parts.decoder_state import DecoderState, GrowingCache, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer
 from regard.parts.masks import EVERYTHING, Mask
 from regard.parts.positions import Rotation
@@ -75,10 +75,10 @@ class TransformerDecoder(nn.Module):
         advanced, positions, mask = state.advance(counts, n_new, window=self.window)
         x = self.target_embedding(ids, positions)
         rotation, bias = self.rotation(positions), self.decoder_bias(positions, advanced.held(n_new))
-        past = GrowingPast(state.past)
+        cache = GrowingCache(state.cache)
         for layer, memory in zip(self._decoder_layers, state.memory, strict=True):
-            x = layer.step(x, past, memory, mask, state.memory_mask, rotation=rotation, bias=bias)
-        return self.decoder_norm(last_real(x, counts)), replace(advanced, past=past.grown()).forget(self.window)
+            x = layer.step(x, cache, memory, mask, state.memory_mask, rotation=rotation, bias=bias)
+        return self.decoder_norm(last_real(x, counts)), replace(advanced, cache=cache.grown()).forget(self.window)
 
     @property
     def _decoder_layers(self) -> Iterable[DecoderLayer]:

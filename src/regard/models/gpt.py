@@ -17,7 +17,7 @@ from regard.models.decoder_only import DecoderOnly
 from regard.models.gpt_step import QuickBlocks
 from regard.models.model_config import ModelConfig
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.decoder_state import DecoderState, GrowingPast
+from regard.parts.decoder_state import DecoderState, GrowingCache
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import FeedForward
 from regard.parts.initialisation import Role, initialise
@@ -57,9 +57,9 @@ class GPTBlock(nn.Module):
         self.feed_forward = FeedForward(width, 4 * width, activation="gelu-tanh", dropout=0.0)
         self.feed_forward_residual = PreNorm(LayerNorm(width), dropout=config.dropout)
 
-    def forward(self, x: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask, cache: GrowingCache | None = None) -> Tensor:
         """(B, T, D) to the same: all positions, or some more behind a KV cache, which grows by them."""
-        x = self.self_attention_residual(x, lambda x: self.self_attention(x, x, mask, past=past))
+        x = self.self_attention_residual(x, lambda x: self.self_attention(x, x, mask, cache=cache))
         x = self.feed_forward_residual(x, self.feed_forward)
         return x
 
@@ -105,10 +105,10 @@ class GPT(DecoderOnly):
         states: Tensor = self.decoder_norm(x)
         return states
 
-    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
+    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, cache: GrowingCache | None = None) -> Tensor:
         """(B, T, D) through all blocks, to the same."""
         for block in self.decoder:
-            x = block(x, mask, past)
+            x = block(x, mask, cache)
         return x
 
     def start(self, n_sentences: int) -> DecoderState:

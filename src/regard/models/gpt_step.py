@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.parts.attention_kernels import attend
-from regard.parts.decoder_state import GrowingPast
+from regard.parts.decoder_state import GrowingCache
 from regard.parts.linear import linear
 from regard.parts.masks import Mask
 
@@ -24,14 +24,14 @@ class QuickBlocks:
     def __init__(self, blocks: Iterable[nn.Module]) -> None:
         self.layers = [_laid_out(block) for block in blocks]
 
-    def __call__(self, x: Tensor, mask: Mask, past: GrowingPast) -> Tensor:
-        """(R, 1, D) to the same, after a past, which grows by it."""
+    def __call__(self, x: Tensor, mask: Mask, cache: GrowingCache) -> Tensor:
+        """(R, 1, D) to the same, behind the KV cache, which grows by it."""
         n_rows, _, width = x.shape
         x = x[:, 0]
         for layer in self.layers:
             joined = linear(layer.attention_norm(x), *layer.query_key_value)
             query, key, value = joined.view(n_rows, 3, layer.n_heads, 1, -1).unbind(1)  # (R, H, 1, K) each
-            heads = attend(query, *past.extend(key, value), mask, scale=layer.scale)
+            heads = attend(query, *cache.extend(key, value), mask, scale=layer.scale)
             x = x + linear(heads.reshape(n_rows, width), *layer.output)
             hidden = layer.activation(linear(layer.feed_forward_norm(x), *layer.up))
             x = x + linear(hidden, *layer.down)

@@ -17,7 +17,7 @@ from regard.models.decoder_only import DecoderOnly
 from regard.models.model_config import ModelConfig
 from regard.parts.attention import scaled_dot_product_attention, split_heads
 from regard.parts.attention_kernels import attend
-from regard.parts.decoder_state import GrowingPast
+from regard.parts.decoder_state import GrowingCache
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import GatedFeedForward
 from regard.parts.initialisation import initialise
@@ -69,11 +69,11 @@ class GroupedQueryAttention(nn.Module):
         self.output = Linear(config.n_heads * d_head, config.d_model, bias=False, role="residual_output")
         self.scale = d_head**-0.5
 
-    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, past: GrowingPast | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, cache: GrowingCache | None = None) -> Tensor:
         """(B, T, D) to the same; with a KV cache, attending to what it holds too, and it grows by them."""
         key, value = self.keys_values(x, rotation)
-        if past is not None:
-            key, value = past.extend(key, value)
+        if cache is not None:
+            key, value = cache.extend(key, value)
         return self.read(x, key, value, mask, rotation=rotation)
 
     def keys_values(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
@@ -107,9 +107,9 @@ class LlamaBlock(nn.Module):
         self.feed_forward = GatedFeedForward(config.d_model, config.d_ff, activation="silu", dropout=0.0)
         self.feed_forward_residual = PreNorm(RMSNorm(config.d_model), dropout=config.dropout)
 
-    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, past: GrowingPast | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask, rotation: Rotation, cache: GrowingCache | None = None) -> Tensor:
         """(B, T, D) to the same: all positions, or some more behind a KV cache, which grows by them."""
-        x = self.self_attention_residual(x, lambda x: self.self_attention(x, mask, rotation, past))
+        x = self.self_attention_residual(x, lambda x: self.self_attention(x, mask, rotation, cache))
         x = self.feed_forward_residual(x, self.feed_forward)
         return x
 
@@ -160,9 +160,9 @@ class Llama(DecoderOnly):
         states: Tensor = self.decoder_norm(x)
         return states
 
-    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, past: GrowingPast | None = None) -> Tensor:
+    def blocks(self, x: Tensor, positions: Tensor, mask: Mask, cache: GrowingCache | None = None) -> Tensor:
         """(B, T, D) at positions (T,) or (B, T) through all blocks, to the same."""
         rotation = self.rotation(positions)
         for block in self.decoder:
-            x = block(x, mask, rotation, past)
+            x = block(x, mask, rotation, cache)
         return x

@@ -1,4 +1,4 @@
-"""The sizes people know by name, and how a run file's [model] table becomes a config.
+"""Presets: the sizes people know by name, and how a run file's [model] table becomes a config.
 
 A preset is a model's config without the vocabulary; any field of it can be changed in the run file.
 """

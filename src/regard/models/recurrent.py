@@ -1,4 +1,4 @@
-"""Recurrent sequence to sequence (Sutskever et al. 2014), with attention to the encoder (Bahdanau et al. 2015).
+"""Recurrent sequence-to-sequence model (Sutskever et al. 2014), with attention to the encoder (Bahdanau et al. 2015).
 
     source ids ── embedding ── N × recurrent layer ── states ── keys, values
                                      │ final state                   │
@@ -8,7 +8,7 @@
                                      └── tanh(W[state; context]) ── output ── logits      and the prediction
 
 What differs from the Transformer: order lies in the recurrence, not in positions; a step costs the same at any length.
-Without attention the final state alone goes from the encoder to the decoder: one vector a layer holds the whole source.
+Without attention the final state alone goes from the encoder to the decoder: one vector per layer holds the whole source.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A recurrent encoder with a head on top: what read sequences before attention, and still does well on short ones.
+"""A recurrent encoder-only model: what read sequences before attention, and still does well on short ones.
 
     ids ── embedding ── N × recurrent layer ── states ── head
 

@@ -1,4 +1,4 @@
-"""T5: one encoder-decoder for every job that reads text and writes text (Raffel et al. 2020).
+"""T5: one encoder-decoder Transformer for every job that reads text and writes text (Raffel et al. 2020).
 
     source ids ── embedding ── N × [self-attention, feed-forward] ── norm ── memory
                                        │ + bias                                │ keys, values

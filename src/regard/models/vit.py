@@ -1,4 +1,4 @@
-"""ViT: an image read as a sentence of patches (Dosovitskiy et al. 2021).
+"""ViT, the Vision Transformer: an image read as a sentence of patches (Dosovitskiy et al. 2021).
 
     image ── patches + class token + positions ── N × [self-attention, feed-forward] ── norm ── class token ── head
 

@@ -1,4 +1,4 @@
-"""The functions between the two layers of a feed-forward network, by name.
+"""Activation functions of the feed-forward network, by name: ReLU, GELU, SiLU.
 
 `gelu-tanh` is GPT-2's approximation of GELU (Hendrycks & Gimpel 2016), 0.5 x (1 + tanh u) with u = √(2/π) (x + 0.044715 x³).
 A hyperbolic tangent is slow on a CPU, and 0.5 (1 + tanh u) is the sigmoid of 2u, which is not: training takes that way.

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.parts.attention_kernels import attend
-from regard.parts.decoder_state import GrowingPast
+from regard.parts.decoder_state import GrowingCache
 from regard.parts.linear import Linear
 from regard.parts.masks import Mask, masked_softmax
 from regard.parts.positions import Rotation
@@ -83,14 +83,14 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor,
         mask: Mask,
         *,
-        past: GrowingPast | None = None,
+        cache: GrowingCache | None = None,
         rotation: Rotation | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
         """(B, T, D) attending to (B, S, D), to (B, T, D); with a KV cache, to what it holds too, and it grows by them."""
         key, value = self.keys_values(memory, rotation)
-        if past is not None:
-            key, value = past.extend(key, value)
+        if cache is not None:
+            key, value = cache.extend(key, value)
         return self.read(states, key, value, mask, rotation=rotation, bias=bias)
 
     def keys_values(self, memory: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,8 @@
-"""A decoder layer: masked self-attention, cross-attention, feed-forward network.
-
-Every position hears the earlier ones, then the memory, then thinks for itself.
+"""The decoder layer: masked self-attention, cross-attention to a memory, feed-forward.
 
 x ── masked self-attention ── cross-attention ── feed-forward ──►   each with its residual connection
+
+Every position hears the earlier ones, then the memory, then thinks for itself.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.decoder_state import GrowingPast, KeyValues
+from regard.parts.decoder_state import GrowingCache, KeyValues
 from regard.parts.masks import Mask
 from regard.parts.positions import Rotation
 
@@ -52,7 +52,7 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Tensor,
-        past: GrowingPast,
+        cache: GrowingCache,
         memory: KeyValues,
         mask: Mask,
         memory_mask: Mask,
@@ -60,10 +60,10 @@ class DecoderLayer(nn.Module):
         rotation: Rotation | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
-        """Some more positions: (R, T, D) after the past, which grows by them, to (R, T, D)."""
+        """Some more positions: (R, T, D) behind the KV cache, which grows by them, to (R, T, D)."""
 
-        def attend_to_past(x: Tensor) -> Tensor:
-            heard: Tensor = self.self_attention(x, x, mask, past=past, rotation=rotation, bias=bias)
+        def attend_to_cache(x: Tensor) -> Tensor:
+            heard: Tensor = self.self_attention(x, x, mask, cache=cache, rotation=rotation, bias=bias)
             return heard
 
         def attend_to_memory(x: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class DecoderLayer(nn.Module):
             queries = x.reshape(len(memory[0]), -1, x.shape[-1])
             return self.cross_attention.read(queries, *memory, memory_mask).view_as(x)
 
-        x = self.self_attention_residual(x, attend_to_past)
+        x = self.self_attention_residual(x, attend_to_cache)
         x = self.cross_attention_residual(x, attend_to_memory)
         x = self.feed_forward_residual(x, self.feed_forward)
         return x

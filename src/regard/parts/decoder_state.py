@@ -1,6 +1,6 @@
-"""The KV cache of a decoder: keys and values of past positions, and of the memory it reads, kept between two steps.
+"""The KV cache: keys and values that a decoder keeps between two steps, of earlier positions and of the memory it reads.
 
-Rows are sentences × hypotheses, sentence-major. The memory is kept once a sentence, whatever the number of hypotheses; so
+Rows are sentences × hypotheses, sentence-major. The memory is kept once per sentence, whatever the number of hypotheses; so
 a beam that reorders its rows leaves it untouched. A state is never changed in place: each method returns a new one.
 """
 
@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.parts.kv_buffer import Slots
+from regard.parts.kv_buffer import KVBuffer
 from regard.parts.masks import EVERYTHING, Mask
 
 KeyValues = tuple[Tensor, Tensor]  # (N, H, S, K) each
@@ -23,17 +23,17 @@ class DecoderState:
 
     lengths: (R,) how many positions of each row were read.
     n_sentences: whose rows these are, equally many each; no tensor tells where there is no memory.
-    past: keys and values of each layer's self-attention; empty before the first step.
-    first: the position that slot 0 of `past` holds; more than 0 when earlier ones were forgotten.
+    cache: keys and values of each layer's self-attention; empty before the first step.
+    first: the position that slot 0 of `cache` holds; more than 0 when earlier ones were forgotten.
     slots: (R, L) which position each slot holds, -1 for none; None while slot j holds position first + j in every row.
-    memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder alone.
+    memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder-only model.
     memory_mask: which keys of the memory are real.
     prepared: what the model has laid out for a search, if anything; all rows share it.
     """
 
     lengths: Tensor
     n_sentences: int
-    past: tuple[Slots, ...] = ()
+    cache: tuple[KVBuffer, ...] = ()
     first: int = 0
     slots: Tensor | None = None
     memory: tuple[KeyValues, ...] = ()
@@ -42,7 +42,7 @@ class DecoderState:
 
     @classmethod
     def empty(cls, n_sentences: int, device: torch.device) -> "DecoderState":
-        """The state of a decoder alone that has read nothing, a row a sentence."""
+        """The state of a decoder-only model that has read nothing, one row per sentence."""
         return cls(lengths=torch.zeros(n_sentences, dtype=torch.long, device=device), n_sentences=n_sentences)
 
     @property
@@ -51,14 +51,14 @@ class DecoderState:
 
     @property
     def n_slots(self) -> int:
-        return len(self.past[0]) if self.past else 0
+        return len(self.cache[0]) if self.cache else 0
 
     def reorder(self, parents: Tensor) -> "DecoderState":
-        """Let row r go on from row parents[r] of the same sentence; the number of rows a sentence may change."""
+        """Let row r go on from row parents[r] of the same sentence; the number of rows per sentence may change."""
         return replace(
             self,
             lengths=self.lengths[parents],
-            past=tuple(layer.rows(parents) for layer in self.past),
+            cache=tuple(layer.rows(parents) for layer in self.cache),
             slots=None if self.slots is None else self.slots[parents],
         )
 
@@ -85,7 +85,7 @@ class DecoderState:
             self,
             lengths=torch.cat([self.lengths, other.lengths]),
             n_sentences=self.n_sentences + other.n_sentences,
-            past=_join_past(self, other, n_slots),
+            cache=_join_caches(self, other, n_slots),
             first=0,
             slots=slots,
             memory=_join(self.memory, other.memory, n_keys),
@@ -131,7 +131,7 @@ class DecoderState:
             return self
         n_gone = self.n_slots - window
         if self.slots is None:
-            return replace(self, first=self.first + n_gone, past=tuple(layer.without(n_gone) for layer in self.past))
+            return replace(self, first=self.first + n_gone, cache=tuple(layer.without(n_gone) for layer in self.cache))
         return self._keep_slots(self.slots >= (self.lengths[:, None] - window).clamp(min=0), window)
 
     def _packed(self) -> "DecoderState":
@@ -146,25 +146,25 @@ class DecoderState:
         """Go on with the slots (R, L) that are chosen, at most `n_kept` in a row: they move to the end, in their order."""
         assert self.slots is not None
         kept = chosen.int().argsort(dim=1, stable=True)[:, self.n_slots - n_kept :]
-        past = tuple(layer.each(kept) for layer in self.past)
-        return replace(self, past=past, slots=self.slots.where(chosen, -1).gather(1, kept))
+        cache = tuple(layer.each(kept) for layer in self.cache)
+        return replace(self, cache=cache, slots=self.slots.where(chosen, -1).gather(1, kept))
 
 
-class GrowingPast:
-    """The past while a step is under way: the layers come one after the other, and each appends its new positions."""
+class GrowingCache:
+    """The KV cache while a step is under way: the layers come one after the other, and each appends its new positions."""
 
-    def __init__(self, past: tuple[Slots, ...]) -> None:
-        self._past = past
-        self._grown: list[Slots] = []
+    def __init__(self, cache: tuple[KVBuffer, ...]) -> None:
+        self._cache = cache
+        self._grown: list[KVBuffer] = []
 
     def extend(self, key: Tensor, value: Tensor) -> KeyValues:
         """Append new keys and values to those of the next layer, and return them all."""
-        grown = self._past[len(self._grown)].append(key, value) if self._past else Slots.of(key, value)
+        grown = self._cache[len(self._grown)].append(key, value) if self._cache else KVBuffer.of(key, value)
         self._grown.append(grown)
         return grown.key, grown.value
 
-    def grown(self) -> tuple[Slots, ...]:
-        """Return the past of the next step, when every layer has had its turn."""
+    def grown(self) -> tuple[KVBuffer, ...]:
+        """Return the cache of the next step, when every layer has had its turn."""
         return tuple(self._grown)
 
 
@@ -197,20 +197,20 @@ def _pad_allowed(state: DecoderState, n_keys: int) -> Tensor:
     return F.pad(allowed, (0, n_keys - allowed.shape[3]), value=False)
 
 
-def _join_past(state: DecoderState, other: DecoderState, n_slots: int) -> tuple[Slots, ...]:
+def _join_caches(state: DecoderState, other: DecoderState, n_slots: int) -> tuple[KVBuffer, ...]:
     joined = _join(_key_values(state, other), _key_values(other, state), n_slots)
-    return tuple(Slots.of(key, value) for key, value in joined)
+    return tuple(KVBuffer.of(key, value) for key, value in joined)
 
 
 def _key_values(state: DecoderState, other: DecoderState) -> tuple[KeyValues, ...]:
     """Return the state's keys and values; if it has read nothing yet, some of no slots, shaped like the other's."""
-    if state.past:
-        return tuple((layer.key, layer.value) for layer in state.past)
+    if state.cache:
+        return tuple((layer.key, layer.value) for layer in state.cache)
 
     def empty(like: Tensor) -> Tensor:
         return like.new_empty(state.n_rows, like.shape[1], 0, like.shape[3])
 
-    return tuple((empty(layer.key), empty(layer.value)) for layer in other.past)
+    return tuple((empty(layer.key), empty(layer.value)) for layer in other.cache)
 
 
 def _join(first: tuple[KeyValues, ...], second: tuple[KeyValues, ...], length: int) -> tuple[KeyValues, ...]:

@@ -1,4 +1,4 @@
-"""Token embedding, from ids to vectors, and the output layer back to logits, which may share its weights (weight tying).
+"""The token embedding with its positions, and the output layer, which may share its weights (weight tying).
 
 Where a sequence is made of vectors (a sensor's rows, a film's frames), a linear layer takes the place of the tokens.
 """
@@ -29,7 +29,7 @@ def check_tying(tied: str, *, source_vocab: int, target_vocab: int) -> None:
 
 
 class TokenEmbedding(nn.Module):
-    """A vector a token, times √D (Vaswani et al. 2017, 3.4) unless it is taken as it is."""
+    """A vector per token, times √D (Vaswani et al. 2017, 3.4) unless it is taken as it is."""
 
     def __init__(self, vocab_size: int, d_model: int, *, scaled: bool = True) -> None:
         super().__init__()

@@ -1,6 +1,8 @@
-"""An encoder layer: self-attention, feed-forward network. Every position hears all the others, then thinks for itself.
+"""The encoder layer: self-attention, feed-forward.
 
 x ── self-attention ── feed-forward ──►   each with its residual connection
+
+Every position hears all the others, then thinks for itself.
 """
 
 from collections.abc import Callable

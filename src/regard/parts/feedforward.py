@@ -1,4 +1,4 @@
-"""The feed-forward network: the same two layers at every position, expanding, then contracting.
+"""The position-wise feed-forward network: the same two layers at every position, expanding, then contracting.
 
 FFN(x) = max(0, x W1 + b1) W2 + b2 (Vaswani et al. 2017, 3.3), with another activation where a config names one, and the
 gated form (Shazeer 2020, "GLU Variants Improve Transformer").

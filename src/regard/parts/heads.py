@@ -1,6 +1,6 @@
-"""Heads: from the states of an encoder to logits, of a whole sequence, of each token, or of a hidden word.
+"""Output heads and pooling of an encoder: for a whole sequence, for each token, or for a masked word.
 
-    states (B, T, D) ─┬─ pooling ── one state a sequence (B, D) ── SequenceHead ── (B, N)
+    states (B, T, D) ─┬─ pooling ── one state per sequence (B, D) ── SequenceHead ── (B, N)
                       ├─ TokenHead ── (B, T, N)
                       └─ WordHead ── logits (B, T, V)
 
@@ -20,7 +20,7 @@ from regard.parts.embedding import OutputLayer, TokenEmbedding
 from regard.parts.linear import Linear
 from regard.parts.norms import LayerNorm
 
-# From states (B, T, D), of which (B,) are real, to one state a sequence (B, D).
+# From states (B, T, D), of which (B,) are real, to one state per sequence (B, D).
 Pooling = Callable[[Tensor, Tensor], Tensor]
 
 

@@ -1,4 +1,4 @@
-"""Restricted self-attention in blocks: with a window of r, O(r·n·d) time and O(r·n) memory instead of n² scores.
+"""Local (sliding-window) self-attention in blocks: with a window of r, O(r·n·d) time and O(r·n) memory instead of n² scores.
 
     keys      │ · · · · │ · · · · │ · · · · │ · · · · │
                   └── r ──┴─ own ─┴── r ──┘             what a block of queries reaches; to the right only if not causal

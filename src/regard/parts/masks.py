@@ -90,12 +90,6 @@ def window(n_queries: int, n_keys: int, radius: int, *, device: torch.device | N
     return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril(own + radius).triu(own - radius)
 
 
-def prefix(lengths: Tensor, n_keys: int) -> Tensor:
-    """Return (B, 1, T, S): causal, but the first `lengths[b]` positions all see each other (prefix language models)."""
-    inside = (torch.arange(n_keys, device=lengths.device) < lengths[:, None])[:, None, None, :]
-    return causal(n_keys, n_keys, device=lengths.device) | inside
-
-
 def same_document(documents: Tensor, n_queries: int, n_keys: int) -> Tensor:
     """Return (B, 1, T, T) from the numbers (B, T) of a sequence that attends to itself: each document sees itself only."""
     n_positions = documents.shape[1]

@@ -1,4 +1,4 @@
-"""From an image to a sequence: square patches, each a vector, with a class token before them and learned positions.
+"""Patch embedding, from an image to a sequence of vectors: square patches, a class token before them, learned positions.
 
 "An Image is Worth 16x16 Words" (Dosovitskiy et al. 2021, 3.1). A patch's pixels go through one linear layer, which is a
 convolution as wide as its stride.

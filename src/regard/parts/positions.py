@@ -1,4 +1,4 @@
-"""Positional encoding: a number, a fraction, sinusoids, a learned vector, a rotary turn of queries and keys, or a bias.
+"""Positional encodings: an index, a fraction, sinusoids, a learned vector, rotary (of queries and keys), a relative bias.
 
 The lectures ask four things of an encoding: unique per position, equal distance between neighbours whatever the length,
 bounded and fit for longer inputs, deterministic. The index fails the third, the fraction the second, the sinusoid none;
@@ -71,7 +71,7 @@ class Sinusoidal(nn.Module):
 
 
 class Learned(nn.Module):
-    """A learned vector a position, for positions below `limit`."""
+    """A learned vector per position, for positions below `limit`."""
 
     def __init__(self, d_model: int, *, limit: int) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Fraction(nn.Module):
 class Rotation:
     """Turns pairs of features of queries and keys by angles that grow with the position: (…, T, K) to the same.
 
-    Made once a forward pass from the positions, and passed to attention as an argument.
+    Made once per forward pass from the positions, and passed to attention as an argument.
     """
 
     def __init__(self, positions: Tensor, d_head: int, *, base: float = 10000.0) -> None:
@@ -152,9 +152,9 @@ def distance_buckets(distances: Tensor, *, n_buckets: int, max_distance: int, ba
 
 
 class RelativeBias(nn.Module):
-    """What the distance of a key adds to its score: a learned number a head and bucket (Raffel et al. 2020, 2.1).
+    """What the distance of a key adds to its score: a learned number per head and bucket (Raffel et al. 2020, 2.1).
 
-    Made once a forward pass for all layers of a stack, and passed to attention as an argument.
+    Made once per forward pass for all layers of a stack, and passed to attention as an argument.
     """
 
     role: Role = "relative_bias"

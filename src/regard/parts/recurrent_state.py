@@ -1,6 +1,6 @@
-"""What a recurrent decoder keeps between two steps: the states of its cells, the last context, and the memory it reads.
+"""The state of a recurrent decoder between two steps: hidden states of its cells, the last context, the memory it reads.
 
-Rows are sentences × hypotheses, sentence-major. The memory is kept once a sentence, whatever the number of hypotheses;
+Rows are sentences × hypotheses, sentence-major. The memory is kept once per sentence, whatever the number of hypotheses;
 so a beam that reorders its rows leaves it untouched. A state is never changed in place: each method returns a new one.
 """
 
@@ -37,7 +37,7 @@ class RecurrentState:
         return len(self.layers[0][0])
 
     def reorder(self, parents: Tensor) -> "RecurrentState":
-        """Let row r go on from row parents[r] of the same sentence; the number of rows a sentence may change."""
+        """Let row r go on from row parents[r] of the same sentence; the number of rows per sentence may change."""
         return replace(
             self,
             layers=tuple(tuple(tensor.index_select(0, parents) for tensor in layer) for layer in self.layers),

@@ -1,10 +1,10 @@
-"""How well a query fits a key, and the attention of a recurrent decoder over its encoder's states.
+"""Attention scores of a recurrent decoder over its encoder's states: dot product, bilinear (Luong), additive (Bahdanau).
 
     dot       h·s
     bilinear  h·W·s                    (Luong et al. 2015, "general")
     additive  w₂·tanh(W₁[h; s])        (Bahdanau et al. 2015)
 
-A score is split in two: `prepare` is the share of the keys alone, which is computed once a sentence; `forward` is the
+A score is split in two: `prepare` is the share of the keys alone, which is computed once per sentence; `forward` is the
 rest, for each query. Queries, keys and values are functions of the states: the states themselves, W h + b, or σ(W h + b).
 """
 

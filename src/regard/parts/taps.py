@@ -1,4 +1,4 @@
-"""Named tensors inside a network, for whoever listens.
+"""Taps: named activations inside a network that a listener may record or replace, without hooks.
 
 A module passes a tensor through `tap(self, "weights", tensor)`. With no listener that is one look at a variable. A listener
 sees the tensor under its public name, the module's path plus the tap's own (`decoder.2.cross_attention.weights`), and may
@@ -70,7 +70,7 @@ def listening(model: nn.Module, patterns: str | Sequence[str], listen: Listen) -
 class Record(Mapping[str, Tensor]):
     """What was heard, detached, by public name: the last tensor of each, or all of them in order.
 
-    One forward pass shows most taps once; those inside a recurrence, or in a loop that decodes, once a step.
+    One forward pass shows most taps once; those inside a recurrence, or in a loop that decodes, once per step.
     """
 
     def __init__(self) -> None:

@@ -109,17 +109,17 @@ def test_what_is_said_of_a_whole_sequence(tmp_path: Path) -> None:
     csv = tmp_path / "a.csv"
     csv.write_text("who,x,Mood,y\nann,1,sad,2\nann,3,sad,4\nbob,5,gay,6\n")
     found = list(read_vector_sequences(csv, group="who", constants=("mood",)))
-    assert [one.constants for one in found] == [("sad",), ("gay",)]
+    assert [one.fields for one in found] == [{"mood": "sad"}, {"mood": "gay"}]
     np.testing.assert_array_equal(found[0].vectors, [[1, 2], [3, 4]])
     lacking = list(read_vector_sequences(csv, group="who", constants=("Mood", "set"), may_lack=True))
-    assert [one.constants for one in lacking] == [("sad", ""), ("gay", "")]
+    assert [tuple(one.fields.values()) for one in lacking] == [("sad", ""), ("gay", "")]
     npz = tmp_path / "a.npz"
     np.savez(npz, vectors=np.ones((2, 3, 2)), labels=np.array([1, 0]), set=np.array(["train", "test"]))
     padded = list(read_vector_sequences(npz, constants=("labels", "set")))
-    assert [one.constants for one in padded] == [("1", "train"), ("0", "test")]
+    assert [tuple(one.fields.values()) for one in padded] == [("1", "train"), ("0", "test")]
     np.savez(npz, walk=np.ones((3, 2)), rest=np.ones((1, 2)), labels=np.array([0.5, 2]))
     named = list(read_vector_sequences(npz, constants=("labels",)))
-    assert [(one.name, one.constants) for one in named] == [("walk", ("0.5",)), ("rest", ("2.0",))]
+    assert [(one.name, one.fields["labels"]) for one in named] == [("walk", "0.5"), ("rest", "2.0")]
 
 
 def test_what_is_said_of_a_whole_sequence_does_not_change_within_it(tmp_path: Path) -> None:

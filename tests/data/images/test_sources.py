@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regard.data.formats import image_folder
+from regard.data.formats.image_arrays import LabelledImage
 from regard.data.formats.image_folder import in_order
 from regard.data.formats.rows import Bad
 from regard.data.images.decoding import ImageShape
-from regard.data.images.rows import LabelledImage
 from regard.data.images.sources import find_images, find_split
 from regard.errors import DataError
 

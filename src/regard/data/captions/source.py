@@ -3,11 +3,12 @@
 A row is bad by itself, or with its image: one that is not there or cannot be read takes all its captions with it.
 """
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from regard.data.captions.images import ListedImages, unnamed
 from regard.data.captions.rows import (
     FOLDERS,
     NO_IMAGE,
@@ -17,8 +18,10 @@ from regard.data.captions.rows import (
     ImagePaths,
     candidates,
     folder_of,
+    names_image,
     open_captions,
 )
+from regard.data.formats.image_folder import ListedImages, shown
 from regard.data.formats.rows import Bad, Row, excerpt
 from regard.data.formats.splits import check_split, no_row_of_split
 from regard.data.formats.tables import Table, check_tables, rows_of_splits
@@ -148,3 +151,17 @@ def uncaptioned(*surveys: CaptionSurvey) -> list[str]:
         return []
     sources = {one.source.files: one.source for one in surveys}
     return unnamed(places, set().union(*(source.named() for source in sources.values())))
+
+
+def unnamed(places: Iterable[str], named: Collection[str]) -> list[str]:
+    """Return the files that claim to be images, lie in one folder with some of `places`, and are not `named`; in order."""
+    found: list[str] = []
+    for folder in sorted({place.rpartition("/")[0] for place in places}):
+        with suppress(OSError), os.scandir(folder or "/") as entries:  # they are only told of
+            found += (
+                place
+                for entry in entries
+                if names_image(entry.name) and not entry.name.startswith(".") and entry.is_file()
+                if (place := f"{folder}/{shown(entry.name)}") not in named
+            )
+    return sorted(found)

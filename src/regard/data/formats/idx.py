@@ -11,10 +11,9 @@ from typing import BinaryIO
 import numpy as np
 
 from regard.data.formats.files import DAMAGE, check_regular, damaged, open_file
+from regard.data.formats.image_arrays import ImageSource, LabelledImage, StoredArray, labelled_rows, shape_of
 from regard.data.formats.rows import Bad
-from regard.data.images.arrays import StoredArray, labelled_rows, shape_of
 from regard.data.images.decoding import ImageShape
-from regard.data.images.rows import LabelledImage
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
 
@@ -23,7 +22,7 @@ _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: "
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdxImages:
+class IdxImages(ImageSource):
     """An IDX file of images, and that of their labels."""
 
     root: str
@@ -41,9 +40,6 @@ class IdxImages:
     def own_shape(self) -> ImageShape:
         with open_file(self.root) as stream:
             return shape_of(_open_whole(self.root, stream))
-
-    def class_folders(self) -> list[tuple[str, str]]:
-        return []
 
     def fingerprint(self) -> str:
         return hashlib.sha256((content_hash(self.root) + content_hash(self.labels)).encode()).hexdigest()

@@ -3,8 +3,8 @@
     pets/cat/1.jpg  pets/dog/a/2.png                    the classes cat and dog
     pets/train/cat/1.jpg  pets/val/cat/7.jpg            the same, in splits
 
-Hidden files and folders are ignored, linked ones are read. Files are read in the order of their names, by several threads
-at once.
+Hidden files and folders are ignored, linked ones are read. Files are read in the order of their names, or as somebody lists
+them, by several threads at once.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from regard.data.formats.rows import Bad
+from regard.data.formats.image_arrays import OTHER, ImageSource, LabelledImage
+from regard.data.formats.rows import Bad, place_of
 from regard.data.formats.splits import split_of
 from regard.data.images.decoding import ENDINGS, BadImageError, ImageShape, own_shape, read_and_measure
-from regard.data.images.rows import OTHER, LabelledImage
 from regard.errors import DataError
 from regard.runtime import cores
 
@@ -46,7 +46,7 @@ class _File:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageFolder:
+class ImageFolder(ImageSource):
     """The class folders in a folder, or in the folder of one split within it."""
 
     root: str
@@ -96,6 +96,39 @@ class ImageFolder:
         for folder in _visible(self._folder, folders=True):
             for path in _files_below(folder):
                 yield _File(path, shown(folder.name), f"{self._prefix}/{shown(str(path.relative_to(self._folder)))}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedImages(ImageSource):
+    """Files of a folder in a fixed order, whatever their names end in: that they are images says whoever lists them."""
+
+    root: str
+    members: tuple[str, ...]
+
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
+        def read(member: str) -> LabelledImage | Bad:
+            return read_labelled_image(self._path(member), shape, label="", root=self.root, member=member)
+
+        return in_order(read, self.members)
+
+    def own_shape(self) -> ImageShape:
+        shape = median_shape(map(self._path, self.members))
+        if shape is None:
+            raise DataError(
+                f"{place_of(self.root, self.members[0])}: neither this nor any other of the first images can be read.",
+                "Check that these are images.",
+            )
+        return shape
+
+    def fingerprint(self) -> str:
+        whole = hashlib.sha256()
+        contents = in_order(lambda member: content_of(self._path(member)), self.members)
+        for member, content in zip(self.members, contents, strict=True):
+            whole.update(f"{member!r} {content}\n".encode())
+        return whole.hexdigest()
+
+    def _path(self, member: str) -> Path:
+        return Path(place_of(self.root, member))
 
 
 def folder_splits(root: str) -> dict[str, list[ImageFolder]]:

@@ -17,11 +17,10 @@ import numpy as np
 
 from regard.data.formats.columns import listed
 from regard.data.formats.files import open_seekable
+from regard.data.formats.image_arrays import ImageSource, LabelledImage, StoredArray, labelled_rows, shape_of
 from regard.data.formats.rows import Bad
 from regard.data.formats.splits import split_of
-from regard.data.images.arrays import StoredArray, labelled_rows, shape_of
 from regard.data.images.decoding import ImageShape
-from regard.data.images.rows import LabelledImage
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
 
@@ -30,7 +29,7 @@ _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NpzImages:
+class NpzImages(ImageSource):
     """Two arrays of an NPZ file, by their names: of images and of their labels."""
 
     root: str
@@ -50,9 +49,6 @@ class NpzImages:
     def own_shape(self) -> ImageShape:
         with _open(self.root) as archive, _member(self.root, archive, self.images_name) as images:
             return shape_of(images)
-
-    def class_folders(self) -> list[tuple[str, str]]:
-        return []
 
     def fingerprint(self) -> str:
         return hashlib.sha256(f"{content_hash(self.root)} {self.images_name}".encode()).hexdigest()

@@ -12,6 +12,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +21,26 @@ import numpy.typing as npt
 from regard.data.formats.columns import asked_column
 from regard.data.formats.delimited import read_csv
 from regard.data.formats.files import check_file, open_seekable
-from regard.data.formats.rows import Bad
+from regard.data.formats.rows import Bad, Row
 from regard.errors import DataError, did_you_mean
 
 Vectors = npt.NDArray[np.float32]
+Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True, eq=False)
 class VectorSequence:
-    """One sequence: its name, its vectors (T, features), and where it begins. All numbers are finite."""
+    """One sequence: its name, its vectors (T, features), all of finite numbers, and where it begins.
+
+    line:    in an NPZ its number, from 1
+    fields:  what is said of it as a whole
+    """
 
     name: str
     vectors: Vectors
     file: str
-    line: int = 0  # of a CSV
-    constants: tuple[str, ...] = ()  # what is said of it as a whole
+    line: int
+    fields: dict[str, str]
 
 
 def read_vector_sequences(
@@ -53,40 +59,40 @@ def read_vector_sequences(
         raise DataError(
             f"{name}: sequences of vectors are read from .npz and .csv files.", "Convert it to one of them."
         )
-    found = False
     width = 0
     read = _from_npz(name, constants, may_lack) if ending == "npz" else _from_csv(name, group, constants, may_lack)
     for sequence in read:
-        if found and sequence.vectors.shape[1] != width:
+        own = sequence.vectors.shape[1]
+        if width and own != width:
             raise DataError(
-                f"{name}: the vectors of '{sequence.name}' have {sequence.vectors.shape[1]} features, those before {width}.",
+                f"{name}: the vectors of '{sequence.name}' have {own} features, those before {width}.",
                 "Give all sequences of a file the same features.",
             )
-        found, width = True, sequence.vectors.shape[1]
+        width = own
         yield sequence
-    if not found:
+    if not width:
         raise DataError(f"{name}: no sequence is in it.", "Check the step that wrote it.")
 
 
 def _from_npz(file: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
-    remedy = "Save it with numpy.savez(file, name=array, …), arrays of numbers only."
     try:
         with open_seekable(file) as stream, np.load(stream, allow_pickle=False) as arrays:
             padded = arrays.get("vectors")
             if padded is not None and padded.ndim == 3:
-                told = _constants(file, arrays, constants, may_lack, n_rows=len(padded))
-                yield from _from_padded(file, padded, arrays.get("lengths"), told)
-                return
-            _refuse_flat(file, arrays, constants)
-            names = [name for name in arrays.files if name not in constants]
-            told = _constants(file, arrays, constants, may_lack, n_rows=len(names))
-            for name, own in zip(names, told, strict=True):
-                yield VectorSequence(name, _checked(file, name, arrays[name]), file, constants=own)
+                sequences = list(_cut(file, padded, arrays.get("lengths")))
+            else:
+                _refuse_flat(file, arrays, constants)
+                sequences = [(name, arrays[name]) for name in arrays.files if name not in constants]
+            columns = {name: _constant(file, arrays, name, len(sequences), may_lack) for name in constants}
+            for row, (name, array) in enumerate(sequences):
+                fields = {constant: values[row] for constant, values in columns.items()}
+                yield VectorSequence(name, _checked(file, name, array), file, row + 1, fields)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
+        remedy = "Save it with numpy.savez(file, name=array, …), arrays of numbers only."
         raise DataError(f"{file}: not an NPZ file of numbers: {error}.", remedy) from None
 
 
-def _refuse_flat(file: str, arrays: Mapping[str, npt.NDArray[np.generic]], constants: Sequence[str]) -> None:
+def _refuse_flat(file: str, arrays: Mapping[str, Array], constants: Sequence[str]) -> None:
     """Refuse one vector an example, (N, F) with N labels: it would be taken for one sequence of N vectors."""
     counts = {len(arrays[name]) for name in constants if name in arrays and arrays[name].ndim}
     names = [name for name in arrays if name not in constants]
@@ -98,33 +104,23 @@ def _refuse_flat(file: str, arrays: Mapping[str, npt.NDArray[np.generic]], const
         )
 
 
-def _constants(
-    file: str, arrays: Mapping[str, npt.NDArray[np.generic]], names: Sequence[str], may_lack: bool, *, n_rows: int
-) -> list[tuple[str, ...]]:
-    """Return what the arrays of these names say of each sequence, as texts."""
-    columns = []
-    for name in names:
-        if name not in arrays:
-            if not may_lack:
-                raise DataError(f"{file}: there is no array '{name}'.", did_you_mean(name, arrays))
-            columns.append([""] * n_rows)
-            continue
-        array = arrays[name]
-        if array.shape != (n_rows,) or array.dtype.kind not in "biufU":
-            raise DataError(
-                f"{file}: '{name}' is not {n_rows:,} numbers or texts, one a sequence, but {array.shape} of {array.dtype}.",
-                "Save one for each sequence.",
-            )
-        columns.append([str(value) for value in array.tolist()])
-    return list(zip(*columns, strict=True)) if columns else [()] * n_rows
+def _constant(file: str, arrays: Mapping[str, Array], name: str, n_rows: int, may_lack: bool) -> list[str]:
+    """Return what the array of this name says of each sequence, as texts."""
+    if name not in arrays:
+        if not may_lack:
+            raise DataError(f"{file}: there is no array '{name}'.", did_you_mean(name, arrays))
+        return [""] * n_rows
+    array = arrays[name]
+    if array.shape != (n_rows,) or array.dtype.kind not in "biufU":
+        raise DataError(
+            f"{file}: '{name}' is not {n_rows:,} numbers or texts, one a sequence, but {array.shape} of {array.dtype}.",
+            "Save one for each sequence.",
+        )
+    return [str(value) for value in array.tolist()]
 
 
-def _from_padded(
-    file: str,
-    vectors: npt.NDArray[np.generic],
-    lengths: npt.NDArray[np.generic] | None,
-    told: list[tuple[str, ...]],
-) -> Iterator[VectorSequence]:
+def _cut(file: str, vectors: Array, lengths: Array | None) -> Iterator[tuple[str, Array]]:
+    """Yield the sequences of a padded array, without their padding, by their numbers."""
     n_rows, longest, _ = vectors.shape
     counts = np.full(n_rows, longest) if lengths is None else np.asarray(lengths)
     if counts.shape != (n_rows,) or not np.issubdtype(counts.dtype, np.integer):
@@ -138,11 +134,10 @@ def _from_padded(
                 f"{file}: sequence {number} has the length {count}, and there are 1 to {longest} vectors.",
                 "Correct its length.",
             )
-        own = _checked(file, str(number), vectors[number, :count])
-        yield VectorSequence(str(number), own, file, constants=told[number])
+        yield str(number), vectors[number, :count]
 
 
-def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
+def _checked(file: str, name: str, array: Array) -> Vectors:
     """Return an array as vectors; (T,) as vectors of one feature."""
     if array.ndim == 1:
         array = array[:, None]
@@ -161,42 +156,43 @@ def _checked(file: str, name: str, array: npt.NDArray[np.generic]) -> Vectors:
 
 def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
     """Yield a sequence as soon as its rows end; rows of one sequence stand together."""
-    named = ""
-    taken: list[str] | None = None
-    name, line = "", 0
-    told: tuple[str, ...] = ()
-    rows: list[list[float]] = []
     done: set[str] = set()
+    parsed = _csv_rows(file, group, constants, may_lack)
+    for name, rows in groupby(parsed, key=lambda parsed: parsed[0]):
+        numbers: list[list[float]] = []
+        line, fields = 0, dict[str, str]()
+        for _, own, row in rows:
+            if name in done:
+                raise DataError(
+                    f"{file}:{row.line}: the sequence '{name}' goes on after another has begun.",
+                    "Sort the rows by sequence, then by time.",
+                )
+            line, fields = (line, fields) if numbers else (row.line, own)
+            if own != fields:
+                changed = next(one for one in fields if own[one] != fields[one])
+                raise DataError(
+                    f"{file}:{row.line}: '{changed}' changes from '{fields[changed]}' to '{own[changed]}' within the "
+                    f"sequence '{name}'.",
+                    "Correct it; or name the column that tells sequences apart with --text.",
+                )
+            numbers.append([_number(file, row.line, column, cell) for column, cell in row.fields.items()])
+        yield VectorSequence(name, np.array(numbers, dtype=np.float32), file, line, fields)
+        done.add(name)
+
+
+def _csv_rows(
+    file: str, group: str, constants: Sequence[str], may_lack: bool
+) -> Iterator[tuple[str, dict[str, str], Row]]:
+    """Yield the name of each row's sequence, what is said of that as a whole, and the row without both."""
+    columns: dict[str, str] | None = None
     for row in read_csv(file):
         if isinstance(row, Bad):
             raise DataError(f"{file}:{row.line}: {row.reason}.", "Fix the row: a gap would shift all that follow.")
-        if taken is None:
-            named = asked_column(file, group, row.fields)
-            taken = [asked_column(file, one, row.fields, may_lack=may_lack) for one in constants]
-        own = row.fields.pop(named) if named else Path(file).stem
-        constant = tuple(row.fields.pop(one, "") for one in taken)
-        if rows and own != name:
-            yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line, told)
-            done.add(name)
-            rows = []
-        if own in done:
-            raise DataError(
-                f"{file}:{row.line}: the sequence '{own}' goes on after another has begun.",
-                "Sort the rows by sequence, then by time.",
-            )
-        if not rows:
-            name, line, told = own, row.line, constant
-        if constant != told:
-            changed, before, after = next(
-                change for change in zip(taken, told, constant, strict=True) if change[1] != change[2]
-            )
-            raise DataError(
-                f"{file}:{row.line}: '{changed}' changes from '{before}' to '{after}' within the sequence '{name}'.",
-                "Correct it; or name the column that tells sequences apart with --text.",
-            )
-        rows.append([_number(file, row.line, column, cell) for column, cell in row.fields.items()])
-    if rows:
-        yield VectorSequence(name, np.array(rows, dtype=np.float32), file, line, told)
+        if columns is None:
+            group = asked_column(file, group, row.fields)
+            columns = {one: asked_column(file, one, row.fields, may_lack=may_lack) for one in constants}
+        name = row.fields.pop(group) if group else Path(file).stem
+        yield name, {one: row.fields.pop(column, "") for one, column in columns.items()}, row
 
 
 def _number(file: str, line: int, column: str, cell: str) -> float:

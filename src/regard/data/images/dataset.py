@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regard.config import DataConfig
+from regard.data.formats.image_arrays import ImageSource
 from regard.data.formats.image_folder import LARGEST_OWN
 from regard.data.images.decoding import ImageShape, suited
-from regard.data.images.rows import ImageSource
 from regard.data.images.sources import find_images, find_split
 from regard.data.images.storage import ImageSet, stored_images
 from regard.data.pipeline.bad_rows import allowed_share

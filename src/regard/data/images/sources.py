@@ -6,10 +6,10 @@ from pathlib import Path
 from regard.data.formats.columns import listed
 from regard.data.formats.files import check_regular
 from regard.data.formats.idx import called_idx, is_idx, pair_idx
+from regard.data.formats.image_arrays import ImageSource
 from regard.data.formats.image_folder import folder_splits
 from regard.data.formats.npz import npz_splits
 from regard.data.formats.splits import check_split, spellings
-from regard.data.images.rows import ImageSource
 from regard.errors import DataError
 
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")

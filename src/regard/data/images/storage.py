@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.formats.image_arrays import OTHER, ImageSource, LabelledImage
 from regard.data.formats.rows import Bad, place_of
 from regard.data.images.decoding import ImageShape, Pixels
-from regard.data.images.rows import OTHER, ImageSource, LabelledImage
 from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.cache import cached
 from regard.data.pipeline.corpus import Corpus, CorpusWriter

@@ -80,8 +80,7 @@ def _read(
         label = data.label or _label_of(file, data, labelled)
         constants = tuple(name for name in (label, data.split_column) if name)
         may_lack = not labelled and not splits
-        sequences = read_vector_sequences(file, group=data.text, constants=constants, may_lack=may_lack)
-        for number, one in enumerate(sequences, start=1):
+        for one in read_vector_sequences(file, group=data.text, constants=constants, may_lack=may_lack):
             features = one.vectors.shape[1]
             width = width or features
             if features != width:
@@ -89,19 +88,17 @@ def _read(
                     f"{file}: its vectors have {features} features, those of the files before {width}.",
                     "Give all files the same features.",
                 )
-            said = dict(zip(constants, one.constants, strict=True))
-            line = one.line or number
-            split = split_of(said[data.split_column]) if splits else ""
+            split = split_of(one.fields[data.split_column]) if splits else ""
             if splits and not split:
-                yield Bad(file, line, "unknown split", excerpt(said[data.split_column]))
+                yield Bad(file, one.line, "unknown split", excerpt(one.fields[data.split_column]))
             if splits and split not in splits:
                 continue
             found = True
-            own = said.get(label, "").strip()
+            own = one.fields.get(label, "").strip()
             if labelled and not own:
-                yield Bad(file, line, "empty label", excerpt(one.name))
+                yield Bad(file, one.line, "empty label", excerpt(one.name))
             else:
-                yield LabelledVectors(one.vectors, own, one.name, file, line, split)
+                yield LabelledVectors(one.vectors, own, one.name, file, one.line, split)
     if splits and not found:
         raise no_row_of_split(files, data.split_column, splits[0])
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from regard.data.formats.columns import can_choose, choose_sides, match
+from regard.data.formats.columns import are_numbered, can_choose, choose_sides, match
 from regard.data.formats.files import check_file
 from regard.data.formats.registry import FORMATS, TEXT, Fields, format_of, read_rows
 from regard.data.formats.rows import Bad, Row, excerpt, read_lines
@@ -56,12 +56,12 @@ def _grouped(files: list[str]) -> list[tuple[str, ...]]:
 
 
 def _read(groups: list[tuple[str, ...]], source: str, target: str) -> Iterator[Pair | Bad]:
-    readers = {Fields.COLUMNS: _from_table, Fields.KEYS: _from_records, Fields.LANGUAGES: _from_memory}
-    for group in groups:
-        if len(group) == 2:
-            yield from _aligned(*group)
+    for file, *partner in groups:
+        if partner:
+            yield from _aligned(file, *partner)
         else:
-            yield from readers[format_of(group[0]).fields](group[0], source, target)
+            read = _from_memory if format_of(file).fields is Fields.LANGUAGES else _from_records
+            yield from read(file, source, target)
 
 
 def _aligned(source_file: str, target_file: str) -> Iterator[Pair | Bad]:
@@ -85,21 +85,9 @@ def _aligned(source_file: str, target_file: str) -> Iterator[Pair | Bad]:
         )
 
 
-def _from_table(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
-    """Yield the pairs of a file with columns, which are the same in every row."""
-    sides: tuple[str, str] | None = None
-    for row in read_rows(file, columns=(source, target)):
-        if isinstance(row, Bad):
-            yield row
-            continue
-        if sides is None:
-            sides = _columns(row, source, target)
-        yield _pair(file, row.line, row.fields.get(sides[0]), row.fields.get(sides[1]))
-
-
 def _columns(row: Row, source: str, target: str) -> tuple[str, str]:
     names = list(row.fields)
-    numbered = names == [str(number) for number in range(1, len(names) + 1)]
+    numbered = are_numbered(names)
     if numbered and len(names) == 2 and not source.isdecimal() and not target.isdecimal():
         # Two columns without a header: what --from and --to name can only be these, in this order.
         return "1", "2"
@@ -108,18 +96,21 @@ def _columns(row: Row, source: str, target: str) -> tuple[str, str]:
 
 
 def _from_records(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
-    """Yield the pairs of a file whose records have keys of their own; one that lacks a side is bad.
+    """Yield the pairs of a file of records; one that lacks a side is bad.
 
-    Names that are both given may stand in different records at first. Else the first record with two keys or more says
-    which there are.
+    In a table the first row says which columns there are. Where records have keys of their own, names that are both given
+    may stand in different ones at first; else the first record with two keys or more says which there are.
     """
+    is_table = format_of(file).fields is Fields.COLUMNS
     sides: tuple[str, str] | None = None
     seen: dict[str, None] = {}  # the keys so far, in their order
     for row in read_rows(file, columns=(source, target)):
         if isinstance(row, Bad):
             yield row
             continue
-        if sides is None:
+        if sides is None and is_table:
+            sides = _columns(row, source, target)
+        elif sides is None:
             seen |= dict.fromkeys(row.fields)
             names = list(seen) if source and target else list(row.fields)
             if can_choose(names, source=source, target=target):

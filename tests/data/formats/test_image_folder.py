@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regard.data.captions.images import ListedImages, unnamed
+from regard.data.captions.source import unnamed
+from regard.data.formats.image_arrays import LabelledImage
+from regard.data.formats.image_folder import ListedImages
 from regard.data.formats.rows import Bad
 from regard.data.images.decoding import ImageShape
-from regard.data.images.rows import LabelledImage
 from regard.data.images.storage import stored_images
 from regard.errors import DataError
 

@@ -1,9 +1,12 @@
-"""Images of one size in one array, row by row, with another array of their labels. Which file they are in is no matter here.
+"""Labelled images, where they come from, and arrays of them: images of one size row by row, with an array of their labels.
 
-Streamed, and checked against the sizes that a header tells, so that none of these can fill the memory.
+The place of an image is the file or folder that a person named, its root, and a member of it: "/cat/1.jpg" of a folder,
+":17" of a file of many images, which count from 0 as in numpy. A bad image is a `Bad` of that root and member.
+Arrays are streamed, and checked against the sizes that a header tells, so that none of these can fill the memory.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -14,14 +17,52 @@ import numpy.typing as npt
 from PIL import Image
 
 from regard.data.formats.files import DAMAGE
-from regard.data.formats.rows import Bad
+from regard.data.formats.rows import Bad, place_of
 from regard.data.images.decoding import BadImageError, ImageShape, Pixels, check_pixels, fit, scaled
-from regard.data.images.rows import LabelledImage
 from regard.errors import DataError
 
 Array = npt.NDArray[Any]
 
 _LABEL_KINDS = "biuU"  # truth values, whole numbers, texts
+# A file in a class folder that does not claim to be an image: skipped and told, but nothing is wrong with the data.
+OTHER = "no image by its name"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledImage:
+    """An image (size, size, channels), its label, its place, and whether it had to be scaled or cut."""
+
+    pixels: Pixels
+    label: str
+    root: str
+    member: str
+    fitted: bool
+
+    @property
+    def place(self) -> str:
+        return place_of(self.root, self.member)
+
+
+class ImageSource(ABC):
+    """Where labelled images come from: a folder, or a file of many images, the root that a person named."""
+
+    root: str
+
+    @abstractmethod
+    def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
+        """Yield all images in a fixed order, in that shape."""
+
+    @abstractmethod
+    def own_shape(self) -> ImageShape:
+        """Return the shape that suits the images best, without decoding any."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of everything that the images, their labels and their members depend on."""
+
+    def class_folders(self) -> list[tuple[str, str]]:
+        """Return the label and the member of each class folder; none where classes have no folders."""
+        return []
 
 
 @dataclass(frozen=True, eq=False)
