@@ -1,4 +1,4 @@
-"""Length penalties: what the sum of log-probabilities is divided by, so that long hypotheses compete with short ones."""
+"""Length penalty: what the sum of log-probabilities is divided by, so that long hypotheses compete with short ones."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Output heads and pooling of an encoder: for a whole sequence, for each token, or for a masked word.
+"""Output heads and pooling of an encoder: logits for a whole sequence, for each token, or for a masked word.
 
     states (B, T, D) ─┬─ pooling ── one state per sequence (B, D) ── SequenceHead ── (B, N)
                       ├─ TokenHead ── (B, T, N)

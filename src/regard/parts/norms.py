@@ -1,4 +1,4 @@
-"""Normalisation over the features of one position: LayerNorm, RMSNorm.
+"""Layer norm and RMS norm: normalisation over the features of one position.
 
 Layer norm: Ba et al. 2016, "Layer Normalization". RMS norm: Zhang & Sennrich 2019, without the mean and the shift.
 """
