@@ -1,4 +1,4 @@
-"""Text of which something is hidden, to be guessed: single tokens as for BERT, spans as for T5.
+"""Masking and span corruption: text of which something is hidden, single tokens as for BERT, spans as for T5.
 
 Works on arrays of ids, and draws from the generator that is given. Knows no text and no model.
 """

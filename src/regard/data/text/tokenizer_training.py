@@ -1,4 +1,4 @@
-"""Learn a vocabulary from text, in one of six kinds.
+"""Tokenizer training: a vocabulary learned from text: BPE, unigram, WordPiece, characters, bytes or words.
 
 How `bpe` keeps spaces: a space belongs to the word behind it, and each text is given one space in front, which decoding
 takes away again. Thus a word is the same token at the start of a sentence and inside it, and no text is changed.
