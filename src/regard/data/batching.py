@@ -1,4 +1,4 @@
-"""Which examples go into which batch: pure functions of the lengths, knowing no text and no tensor.
+"""Batching by length under a token budget: pure functions of the lengths, which know no text and no tensor.
 
 A batch is padded to its longest example on each side, so examples of like length go together. The budget counts padded
 tokens of the longer side: examples × longest ≤ batch_tokens. `lengths` is (n,) or (n, sides); a batch is an array of

@@ -1,1 +1,1 @@
-"""Images with captions."""
+"""Images with captions, for captioning."""

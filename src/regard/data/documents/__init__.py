@@ -1,1 +1,1 @@
-"""Running text: documents."""
+"""Documents: running text for language models."""

@@ -1,4 +1,4 @@
-"""The same stretches of a text for every vocabulary: what models that cut it into other tokens can be compared on.
+"""Comparison units: the same stretches of a text for every vocabulary, on which models of other tokens can be compared.
 
 Whole documents where there are many: they are what chance has chosen. Else stretches of one length in characters, none of
 which reaches over the end of a document.

@@ -1,4 +1,4 @@
-"""Which column or language of a file is meant: as somebody names it, or as the names that people use tell.
+"""Columns: which column or language of a file is meant, as somebody names it, or as the names that people use tell.
 
 Pairs choose two sides (`choose_sides`). Tables of other kinds have roles, such as text and label: what is asked for is
 found by `asked_column`, the rest by what columns are called, and where that does not tell, an error lists them.

@@ -1,4 +1,4 @@
-"""Tables as text: TSV (a tab parts two columns, nothing is quoted) and CSV (commas, quotes, a header)."""
+"""Tables as text: TSV (a tab between two columns, nothing quoted) and CSV (commas, quotes, a header)."""
 
 import csv
 from collections import deque

@@ -1,4 +1,4 @@
-"""What every reader yields, and how bytes become lines.
+"""Rows: what every reader yields, and how bytes become lines.
 
 A line ends at the byte `\\n` and nowhere else: U+2028, U+0085 or a form feed may stand inside a sentence, and
 `str.splitlines` would tear it there, so that two aligned files run apart.

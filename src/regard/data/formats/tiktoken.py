@@ -1,4 +1,4 @@
-"""A vocabulary that others have learned, read from the text file of OpenAI's tiktoken, with the very same ids.
+"""tiktoken files: a BPE vocabulary that others have learned, read from OpenAI's text format, with the very same ids.
 
 A line is a token's bytes in base64, a space, and its rank, which is its id. The file holds neither the merges, which
 follow from the ranks, nor the pattern by which text is cut before any merging, which is known by the number of ranks.

@@ -1,4 +1,4 @@
-"""Tables written again with further columns: what was there stays as it was, CSV, TSV and JSON Lines each in its own way."""
+"""Tables written again with added columns: what was there stays as it was, CSV, TSV and JSON Lines each in its own way."""
 
 import csv
 import io

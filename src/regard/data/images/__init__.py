@@ -1,1 +1,1 @@
-"""Images with a class each."""
+"""Images for classification: each with a class."""

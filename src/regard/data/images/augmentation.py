@@ -1,4 +1,4 @@
-"""Data augmentation: images cropped, mirrored, with a part cut out (cutout), mixed with another (mixup), at random.
+"""Data augmentation: images changed at random, so that no epoch shows the same: crop, horizontal flip, cutout, mixup.
 
 Each is a function of a batch (B, C, H, W) and a generator, and works on the whole batch at once. Images are normalised
 first: then 0, with which gaps are filled, is the mean colour. Knows no model and no file.

@@ -132,7 +132,7 @@ def _numbered(images: ImageSet, labels: Sequence[str], *, trained: bool) -> Imag
 
 
 def _refuse_empty_folders(train: ImageSet, on_bad: str) -> None:
-    """Refuse a class folder of training without a good image, unless bad images are borne."""
+    """Refuse a class folder of training without a good image, unless bad images are left out."""
     empty = train.empty_folders
     if empty and on_bad == "stop":
         raise DataError(

@@ -1,4 +1,4 @@
-"""One image file, decoded safely: bounded before a pixel is decoded, of any colours, upright, square, eight bits.
+"""Image decoding, safely: bounded before a pixel is decoded, of any colours, upright, square, eight bits.
 
 Whatever a file holds becomes (size, size, channels) of uint8: turned as its EXIF says, transparent pixels on white, 16
 bits scaled to 8, the shorter side scaled to the size and the centre kept. Of a film or a stack of pages, the first.

@@ -1,4 +1,4 @@
-"""Texts to be classified, tagged or measured, as ids; nothing of files.
+"""Encoding of texts for classification, tagging and regression, as ids; nothing of files.
 
 Texts of more tokens than may be are cut at their end. Special tokens are the task's, and are not counted here.
 """

@@ -12,19 +12,15 @@ from regard.data.formats.splits import no_row_of_split
 from regard.data.labelled.encoding import number_of
 from regard.data.labelled.rows import Labelled, read_labelled
 from regard.data.labelled.vectors import LabelledVectors, read_labelled_vectors
-from regard.data.pipeline.source import Source
+from regard.data.pipeline.source import Placed, Source
 from regard.errors import DataError
 
 MANY = 100  # classes; so many or more are suspicious if most examples have one of their own
 
 
-class LabelledExample(Protocol):
+class LabelledExample(Placed, Protocol):
     """What labelled texts, tagged sentences and labelled vectors have in common."""
 
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
     @property
     def labels(self) -> tuple[str, ...]: ...
     @property

@@ -1,4 +1,4 @@
-"""Which pairs of a corpus are the same, without keeping their texts: hashes of eight bytes in arrays.
+"""Duplicate pairs, found without keeping their texts: hashes of eight bytes in arrays.
 
 Which sentences are the same says `sentence_hash`. A pair takes 24 bytes.
 That two different ones among a hundred million meet in one hash has a probability of n²/2 / 2**64, or 0.03 %.

@@ -1,4 +1,4 @@
-"""Pairs of source and target, from aligned text files or from any format that holds both."""
+"""Sentence pairs, source and target, from aligned text files or from any format that holds both."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,1 +1,1 @@
-"""What every kind of data passes through: bad rows, validation split, stored corpus, cache."""
+"""The pipeline that every kind of data passes through: source, survey, validation split, encoding, stored corpus, cache."""

@@ -1,4 +1,4 @@
-"""Where encoded corpora are kept between runs, each under a hash of everything it depends on."""
+"""The cache: where surveys and encoded corpora are kept between runs, under a hash of everything that they depend on."""
 
 import hashlib
 import os

@@ -7,29 +7,17 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic
 
 from regard.data.formats.rows import Bad, excerpt
 from regard.data.pipeline.bad_rows import TOO_LONG, BadRows
 from regard.data.pipeline.cache import cached_together
 from regard.data.pipeline.corpus import Corpus, CorpusWriter
 from regard.data.pipeline.dataset import Dataset, left_out, refuse_empty
-from regard.data.pipeline.source import Progress, Source
+from regard.data.pipeline.source import Example, Placed, Progress, Source
 from regard.data.pipeline.survey import Survey
 
 TEXT, NUMBER = "text", "number"  # columns of these; texts are stored for validation, where they are shown
-
-
-class Placed(Protocol):
-    """An example that stands on a line of a file."""
-
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-
-
-Example = TypeVar("Example", bound=Placed)
 
 
 class Encoding(ABC, Generic[Example]):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from regard.config import DataConfig
 from regard.data.formats.rows import Bad
@@ -19,7 +19,18 @@ from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.errors import DataError
 
 Progress = Callable[[str, int], None]  # what is done, and how many rows so far
-Example = TypeVar("Example")
+
+
+class Placed(Protocol):
+    """An example that stands on a line of a file."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
+Example = TypeVar("Example", bound=Placed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Text that is too long for a model, cut where it hurts least: between sentences, else clauses, else words."""
+"""Sentence splitting: text that is too long for a model, cut between sentences, else clauses, else words."""
 
 import re
 from collections.abc import Callable

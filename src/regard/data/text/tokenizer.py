@@ -1,4 +1,4 @@
-"""From text to tokens and back, by a vocabulary kept as the `tokenizer.json` of the `tokenizers` library.
+"""The tokenizer: from text to tokens and back, kept as the `tokenizer.json` of the `tokenizers` library.
 
 Everything that shapes the tokens stands inside the file as parts of that library, so that any program which reads such
 files finds the same ids. No kind normalises the text. How a vocabulary is learned is in `token_learning.py`, how one of
