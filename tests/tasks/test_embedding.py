@@ -13,7 +13,7 @@ from regard.errors import UsageError
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.recurrent import Recurrent, RecurrentConfig
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tasks.embedding import Embedder
+from regard.tasks.embedding import Embedder, Embedding
 
 TEXTS = ["the old dog barks", "a cat", "", "the big red house of the old man", "trees"]
 
@@ -169,3 +169,10 @@ def test_what_cannot_be_pooled_is_refused(tokenizer: Tokenizer) -> None:
     with pytest.raises(UsageError) as strange:
         Embedder(tokenizer, nn.Linear(2, 2))
     assert strange.value.problem.startswith("A Linear offers neither encode nor states")
+
+
+def test_an_embedding_is_a_line() -> None:
+    vector = np.zeros(3, np.float32)
+    assert repr(Embedding(text="a dog", vector=vector)) == "Embedding('a dog', 3 numbers)"
+    spelled = Embedding(text="a dog", vector=vector, words=("a", "dog"), word_vectors=np.zeros((2, 3), np.float32))
+    assert repr(spelled) == "Embedding('a dog', 3 numbers, 2 words)"

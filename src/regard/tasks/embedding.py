@@ -42,6 +42,10 @@ class Embedding:
     word_vectors: Vectors | None = None
     n_cut: int = 0
 
+    def __repr__(self) -> str:
+        words = f", {len(self.words)} words" if self.word_vectors is not None else ""
+        return f"Embedding({self.text!r}, {len(self.vector)} numbers{words})"
+
 
 @dataclass(frozen=True)
 class _Reading:
