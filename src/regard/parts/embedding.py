@@ -13,7 +13,6 @@ from regard.errors import ConfigError
 from regard.parts.dropout import Dropout
 from regard.parts.initialisation import draw_rows
 from regard.parts.linear import Linear, linear
-from regard.parts.positions import Fraction
 from regard.parts.taps import tap
 
 TYINGS = ("all", "target", "none")
@@ -77,12 +76,7 @@ class InputEmbedding(nn.Module):
         """ids (B, T), or vectors (B, T, F), at positions (T,) or (B, T), of sequences of `lengths` (B,), to (B, T, D)."""
         x = tap(self, "tokens", self.tokens(ids))
         if self.positions is not None:
-            encoded = (
-                self.positions(positions, lengths)
-                if isinstance(self.positions, Fraction)
-                else self.positions(positions)
-            )
-            encoded = tap(self, "positions", encoded)
+            encoded = tap(self, "positions", self.positions(positions, lengths))
             x = x + encoded if self.join is None else self.join(torch.cat([x, encoded.expand_as(x)], dim=-1))
         dropped: Tensor = self.dropout(tap(self, "sum", x))
         return dropped

@@ -62,8 +62,8 @@ class Sinusoidal(nn.Module):
         table = sinusoids(torch.arange(n_ready, device="cpu"), d_model, base=base)
         self.register_buffer("table", table.to(torch.get_default_device()), persistent=False)
 
-    def forward(self, positions: Tensor) -> Tensor:
-        """(T,) or (B, T) to (…, D)."""
+    def forward(self, positions: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(T,) or (B, T) to (…, D), whatever the lengths."""
         # Beyond the table they are computed; so they are where a look at the positions would have to be waited for.
         if positions.device.type != "cpu" or (positions.numel() and int(positions.max()) >= len(self.table)):
             return sinusoids(positions, self.table.shape[1], base=self.base)
@@ -78,8 +78,8 @@ class Learned(nn.Module):
         self.limit = limit
         self.weight = nn.Parameter(torch.empty(limit, d_model))
 
-    def forward(self, positions: Tensor) -> Tensor:
-        """(T,) or (B, T) to (…, D)."""
+    def forward(self, positions: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(T,) or (B, T) to (…, D), whatever the lengths."""
         # Elsewhere than on a CPU, the largest would have to be waited for; but so many in a row are no fewer positions.
         on_cpu = positions.device.type == "cpu" and positions.numel()
         length = int(positions.max()) + 1 if on_cpu else positions.shape[-1]
@@ -99,7 +99,8 @@ class Index(nn.Module):
         super().__init__()
         self.d_model = d_model
 
-    def forward(self, positions: Tensor) -> Tensor:
+    def forward(self, positions: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(T,) or (B, T) to (…, D), whatever the lengths."""
         return index_encoding(positions, self.d_model)
 
 
