@@ -68,10 +68,10 @@ class MissingExtraError(RegardError):
         )
 
 
-def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return the sentence that points to the nearest valid name, or lists the names where none is near."""
+def did_you_mean(name: str, choices: Iterable[str], *, otherwise: str = "") -> str:
+    """Return the sentence that points to the nearest valid name; where none is near, `otherwise`, or all names."""
     names = sorted(choices)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {near[0]}?"
-    return f"Available: {', '.join(names)}."
+    return otherwise or f"Available: {', '.join(names)}."

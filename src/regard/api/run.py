@@ -14,7 +14,7 @@ from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig
-from regard.errors import CheckpointError, UsageError
+from regard.errors import CheckpointError
 from regard.models.presets import rebuild_model
 from regard.runs import checkpoints, names, selection
 from regard.runs.checkpoints import Checkpoint
@@ -22,7 +22,8 @@ from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.options import Options, make_options
-from regard.tasks.spec import TaskSpec
+from regard.tasks.results import Result, Results
+from regard.tasks.spec import TaskSpec, wrong_kind
 from regard.tasks.task import UsableTask
 
 TaskType = TypeVar("TaskType", bound=UsableTask[Any])
@@ -51,11 +52,7 @@ class Run(Generic[TaskType]):
         """Load a run of this kind; as `regard.load`, but a type checker knows what comes, and any other run is refused."""
         loaded = load(run, model=model, device=device, threads=threads)
         if not isinstance(loaded, cls):
-            raise UsageError(
-                f"{run} is a {type(loaded).__name__}, not a {cls.__name__}: it was trained for the task "
-                f"'{loaded.spec.name}'.",
-                f"Use it with: regard {loaded.spec.verb} {run}",
-            )
+            raise wrong_kind(run, loaded.spec, f"a {cls.__name__}")
         return loaded
 
     @property
@@ -77,14 +74,17 @@ class Run(Generic[TaskType]):
         """The options of the task from settings by name, in place of the run's own; a wrong name gets the near one."""
         return make_options(self.task.options, self.config, settings)
 
+    def predict_with(self, inputs: Sequence[Any], options: Options) -> Results[Result]:
+        """What the task says of each input, in their order."""
+        return Results(self.task.predict(self.model, inputs, options))
+
     def evaluate_with(self, files: Files, options: Options) -> Evaluation:
         """Score the run on a test set."""
         return self.task.evaluate(self.model, file_names(files), options)
 
     def _predict(self, inputs: Any, settings: Mapping[str, Any], *, is_one: bool) -> Any:
         """What the task says of the inputs: one result for one input, else a list of results."""
-        options = self.options(settings)
-        found = self.task.predict(self.model, [inputs] if is_one else list(inputs), options)
+        found = self.predict_with([inputs] if is_one else list(inputs), self.options(settings))
         return found[0] if is_one else found
 
     def _facts(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ import math
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,12 +87,8 @@ def _refuse_other_keys(name: str, table: Mapping[str, Any], spec: TaskSpec, orig
         if new := RENAMED.get(f"{name}.{key}"):
             raise ConfigError(f"{origin}: {name}.{key} is now called {new}.", f"Write {new} instead.")
         if not spec.reads_setting(name, key):
-            raise ConfigError(f"{origin}: {name}.{key} does not apply to the task {spec.name}.", _remedy(key, applying))
-
-
-def _remedy(key: str, applying: Sequence[str]) -> str:
-    near = did_you_mean(key, applying)
-    return near if near.startswith("Did you mean") else "Leave it out."
+            remedy = did_you_mean(key, applying, otherwise="Leave it out.")
+            raise ConfigError(f"{origin}: {name}.{key} does not apply to the task {spec.name}.", remedy)
 
 
 def _fields(table: str) -> tuple[dataclasses.Field[Any], ...]:

@@ -6,7 +6,6 @@ a task does is in the file that `home` names. A new task is a row here and its o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from regard.errors import UsageError, did_you_mean
@@ -32,7 +31,8 @@ class TaskSpec:
     settings:         the keys of a run file that not all tasks read and this one does, by table
     defaults:         settings with another default than their table's
     end:              what ends a run by default ([training])
-    options:          options of commands that use a run which apply to it, beside those that `settings` imply
+    blank:            what stands in a text where the run fills something in
+    options:          by command, options that not every task has and this one does, beside those that `settings` imply
     """
 
     name: str
@@ -54,20 +54,31 @@ class TaskSpec:
     settings: Mapping[str, tuple[str, ...]]
     defaults: Settings = field(default_factory=dict)
     end: Mapping[str, int]
-    options: frozenset[str] = frozenset()
+    blank: str = ""
+    options: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def reads_setting(self, table: str, key: str) -> bool:
         """Whether a key of a run file means anything to this task."""
         return key in self.settings.get(table, ()) or key not in SPECIFIC.get(table, ())
 
-    def takes_option(self, option: str) -> bool:
-        """Whether an option of a command that uses a run applies: one that no task claims applies to all."""
-        return option in self._claimed or not any(option in other._claimed for other in TASKS.values())
+    def takes_option(self, command: str, option: str) -> bool:
+        """Whether an option of a command that uses a run applies: one that no task claims applies to all.
 
-    @cached_property
-    def _claimed(self) -> frozenset[str]:
-        columns = {_FLAGS.get(key, key) for key in self.settings.get("data", ())}
-        return self.options | columns | frozenset(self.settings.get("decoding", ()))
+        Options go by the names of settings: `source`, `beam`.
+        """
+        if option in _GENERATION:
+            generating = command == self.verb or "metrics" in self.options.get(command, ())
+            return self.generates and generating and self.reads_setting("decoding", option)
+        if option in _COLUMNS:
+            return self.reads_setting("data", option)
+        claimed = any(option in other.options.get(command, ()) for other in TASKS.values())
+        return not claimed or option in self.options.get(command, ())
+
+    def serves(self, command: str) -> bool:
+        """Whether a run of this task can be given to a command."""
+        if command == "embed":
+            return not self.reads_images
+        return command == self.verb or all(command != other.verb for other in TASKS.values())
 
     @property
     def reads_images(self) -> bool:
@@ -80,7 +91,6 @@ class TaskSpec:
         return self.reads != "images"
 
 
-_FLAGS = {"source": "from", "target": "to"}  # settings whose option has another name
 _TOKENIZER = ("kind", "vocab_size", "file", "vectors", "freeze_vectors")
 _SEARCH = ("beam", "length_penalty", "max_length", "min_length", "no_repeat_ngram", "repetition_penalty", "batch_size")
 _DECODING = (*_SEARCH, "n_best", "sample", "temperature", "top_k", "top_p")
@@ -100,8 +110,10 @@ _ENCODER: Mapping[str, Any] = {
     "weight_decay": 0.01,
 }
 _TABLE = ("text", "text_b", "label", "split_column", "max_length")
-_LABELLED = frozenset({"on_bad", "split", "output", "data"})
-_WRITTEN = frozenset({"tokenize", "lowercase", "output", "n_best"})
+_COLUMNS = frozenset({"source", "target", "text", "text_b", "label", "split_column"})
+_GENERATION = frozenset({*_DECODING, "seed", "banned"})
+_TEXT_METRICS = frozenset({"metrics", "tokenize", "lowercase"})
+_ROWS = frozenset({"on_bad", "split"})  # of a test set in which some rows may be bad, or of other splits
 
 TASKS: Mapping[str, TaskSpec] = {
     spec.name: spec
@@ -126,7 +138,10 @@ TASKS: Mapping[str, TaskSpec] = {
                 "decoding": _DECODING,
             },
             end=_BY_STEPS,
-            options=_WRITTEN | {"by_length"},
+            options={
+                "evaluate": _TEXT_METRICS | {"by_length", "output"},
+                "compare": _TEXT_METRICS | {"by_length", "picture"},
+            },
         ),
         TaskSpec(
             name="language",
@@ -160,7 +175,7 @@ TASKS: Mapping[str, TaskSpec] = {
                 "decoding": {"beam": 1, "sample": True, "temperature": 0.8},
             },
             end=_BY_STEPS,
-            options=frozenset({"on_bad"}),
+            options={"evaluate": frozenset({"on_bad"}), "compare": frozenset({"on_bad"})},
         ),
         TaskSpec(
             name="mask",
@@ -184,7 +199,12 @@ TASKS: Mapping[str, TaskSpec] = {
             },
             defaults={"training": {**_ENCODER, "learning_rate": 0.001}},
             end=_BY_STEPS,
-            options=frozenset({"on_bad", "top"}),
+            blank="[MASK]",
+            options={
+                "predict": frozenset({"top"}),
+                "evaluate": frozenset({"on_bad"}),
+                "compare": frozenset({"on_bad"}),
+            },
         ),
         TaskSpec(
             name="denoise",
@@ -209,7 +229,8 @@ TASKS: Mapping[str, TaskSpec] = {
             },
             defaults={"training": {"label_smoothing": 0.0}, "decoding": {"beam": 1}},
             end=_BY_STEPS,
-            options=frozenset({"on_bad"}),
+            blank="[MASK]",
+            options={"evaluate": frozenset({"on_bad"}), "compare": frozenset({"on_bad"})},
         ),
         TaskSpec(
             name="classify",
@@ -232,7 +253,11 @@ TASKS: Mapping[str, TaskSpec] = {
             },
             defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "accuracy"}},
             end=_BY_EPOCHS,
-            options=_LABELLED | {"top", "picture"},
+            options={
+                "predict": frozenset({"data", "top"}),
+                "evaluate": _ROWS | {"output", "picture"},
+                "compare": _ROWS,
+            },
         ),
         TaskSpec(
             name="tag",
@@ -255,7 +280,11 @@ TASKS: Mapping[str, TaskSpec] = {
             },
             defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "entity_f1"}},
             end=_BY_EPOCHS,
-            options=_LABELLED - {"split"},
+            options={
+                "predict": frozenset({"data"}),
+                "evaluate": frozenset({"on_bad", "output"}),
+                "compare": frozenset({"on_bad"}),
+            },
         ),
         TaskSpec(
             name="regress",
@@ -274,7 +303,7 @@ TASKS: Mapping[str, TaskSpec] = {
             settings={"data": _TABLE, "tokenizer": _TOKENIZER, "training": ("batch_tokens",)},
             defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "spearman"}},
             end=_BY_EPOCHS,
-            options=_LABELLED,
+            options={"predict": frozenset({"data"}), "evaluate": _ROWS | {"output"}, "compare": _ROWS},
         ),
         TaskSpec(
             name="similarity",
@@ -293,7 +322,7 @@ TASKS: Mapping[str, TaskSpec] = {
             settings={"data": _TABLE, "tokenizer": _TOKENIZER, "training": ("batch_tokens",)},
             defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "spearman"}},
             end=_BY_EPOCHS,
-            options=_LABELLED,
+            options={"predict": frozenset({"data"}), "evaluate": _ROWS | {"output"}, "compare": _ROWS},
         ),
         TaskSpec(
             name="image",
@@ -318,7 +347,11 @@ TASKS: Mapping[str, TaskSpec] = {
                 "runtime": {"workers": 2},
             },
             end=_BY_EPOCHS,
-            options=frozenset({"on_bad", "split", "output", "top", "picture", "blocks"}),
+            options={
+                "predict": frozenset({"top", "picture"}),
+                "evaluate": _ROWS | {"output", "picture", "blocks"},
+                "compare": _ROWS,
+            },
         ),
         TaskSpec(
             name="caption",
@@ -342,7 +375,11 @@ TASKS: Mapping[str, TaskSpec] = {
             },
             defaults={"training": {"learning_rate": 0.001, "batch_images": 32}, "runtime": {"workers": 2}},
             end=_BY_EPOCHS,
-            options=_WRITTEN | {"on_bad", "split", "picture"},
+            options={
+                "predict": frozenset({"picture"}),
+                "evaluate": _ROWS | _TEXT_METRICS | {"output"},
+                "compare": _ROWS | _TEXT_METRICS,
+            },
         ),
     )
 }
@@ -352,6 +389,15 @@ SPECIFIC: Mapping[str, frozenset[str]] = {
     table: frozenset(key for spec in TASKS.values() for key in spec.settings.get(table, ()))
     for table in ("data", "tokenizer", "corruption", "augmentation", "training", "decoding")
 }
+
+
+def wrong_kind(run: object, spec: TaskSpec, wanted: str) -> UsageError:
+    """What is said of a run that is of another kind than was asked for."""
+    article = "an" if spec.run[0] in "AEIOU" else "a"
+    return UsageError(
+        f"{run} is {article} {spec.run}, not {wanted}: it was trained for the task '{spec.name}'.",
+        f"Use it with: regard {spec.verb} {run}",
+    )
 
 
 def find_spec(name: str) -> TaskSpec:
