@@ -19,8 +19,9 @@ from regard.api.kinds import (
     Tagger,
     Translator,
 )
+from regard.api.new_run import with_defaults
 from regard.api.run import Run, load
-from regard.api.train import average, resume, train, with_defaults
+from regard.api.train import average, resume, train
 
 __all__ = [
     "Captioner",

@@ -1,6 +1,6 @@
 """New runs, and runs that go on. `training` is imported where something is trained: using a run needs none of it."""
 
-import dataclasses
+import itertools
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from torch import nn
 
-from regard import config as configuration
+from regard.api.new_run import assemble
 from regard.api.progress import progress_bar
 from regard.api.run import Files, file_names, load
-from regard.config import ModelTable, RunConfig
 from regard.config.keywords import RunSettings, dotted
-from regard.models.presets import default_preset
 from regard.runs import averaging
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
-from regard.tasks.spec import find_spec
 
 if TYPE_CHECKING:
     from regard.training.events import Event
@@ -27,10 +24,10 @@ Watch = Callable[["Event"], None]
 
 
 def train(
-    task: str,
+    task: str | Path,
     *,
-    train: Files,
     run: str | Path,
+    train: Files = (),
     valid: Files = (),
     model: str | nn.Module = "",
     settings: Mapping[str, Any] | None = None,
@@ -41,6 +38,7 @@ def train(
 ) -> Any:
     """Train a new run to its end and return it, ready for use, as `regard.load` does.
 
+    task:        a task's name, or a run file; the config.toml of a run repeats that run, with its vocabulary
     model:       a preset's name, or a network of your own
     settings:    keys of a run file by their dotted names, such as {"model.d_model": 256}; common ones also by their plain
                  names: steps=400, learning_rate=0.001. With init="runs/x" the run begins with the vocabulary and the
@@ -49,20 +47,23 @@ def train(
     progress:    show how the training goes; by default on a terminal and in a notebook
     watch:       called with every event
     """
-    from regard.training import init_from
     from regard.training import run as training
+    from regard.training.events import Noted
 
-    tables = {"task": task, "data": {"train": file_names(train), "valid": file_names(valid)}}
-    given = {"model.preset": model} if isinstance(model, str) and model else {}
-    given |= {**dotted(named, origin="regard.train"), **(settings or {})}
-    config = configuration.override(
-        configuration.from_tables(tables, origin="regard.train"), given, origin="regard.train"
-    )
+    files = {"data.train": file_names(train), "data.valid": file_names(valid)}
+    given = {key: names for key, names in files.items() if names}
     own = model if isinstance(model, nn.Module) else None
-    config = with_defaults(config) if own is None else dataclasses.replace(with_end(config), model=ModelTable())
-    ready = RunFolder.open(vocabulary).vocabulary if vocabulary is not None else None
-    config, ready = init_from.with_vocabulary(config, ready)
-    _follow(training.train(config, run, model=own, vocabulary=ready), watch, progress)
+    new = assemble(
+        str(task),
+        {**given, **dotted(named, origin="regard.train"), **(settings or {})},
+        model=model if isinstance(model, str) else "",
+        vocabulary=vocabulary,
+        own_network=own is not None,
+        origin="regard.train",
+    )
+    notes = [Noted(text=text) for text in new.notes]
+    events = training.train(new.config, run, model=own, vocabulary=new.vocabulary)
+    _follow(itertools.chain(notes, events), watch, progress)
     return load(run, model=own)
 
 
@@ -100,30 +101,6 @@ def _follow(events: "Iterable[Event]", watch: Watch | None, progress: bool | Non
                 stopped = event.signal
     if stopped:
         signal.raise_signal(stopped)
-
-
-def with_defaults(config: RunConfig) -> RunConfig:
-    """Choose what a user need not say: the model, an end for the run, and a schedule that fits the end."""
-    from regard.training import init_from
-
-    config = init_from.with_model(config)
-    if not config.model.preset:
-        preset = default_preset(config.task)
-        config = dataclasses.replace(config, model=dataclasses.replace(config.model, preset=preset))
-    return with_end(config)
-
-
-def with_end(config: RunConfig) -> RunConfig:
-    """Choose an end for the run, if it has none, and a schedule that fits the end."""
-    end = config.training
-    if not (end.steps or end.epochs or end.minutes):
-        for key, value in find_spec(config.task).end.items():
-            chosen: dict[str, Any] = {key: getattr(end, key) or value}
-            end = dataclasses.replace(end, **chosen)
-    if end.schedule == "auto":
-        # By the clock nobody knows which step will be the last, and so not how far a cosine has to be down.
-        end = dataclasses.replace(end, schedule="cosine" if end.steps or end.epochs else "constant")
-    return dataclasses.replace(config, training=end)
 
 
 def average(run: str | Path, *, last: int | None = None, steps: Sequence[int] | None = None) -> Checkpoint:

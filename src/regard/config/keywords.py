@@ -88,7 +88,8 @@ class RunSettings(TrainingSettings, DataSettings, total=False):
     threads: int
 
 
-_HOMES = {
+# Where a setting that goes by its plain name stands in a run file.
+HOMES = {
     **{key: f"training.{key}" for key in TrainingSettings.__annotations__},
     **{key: f"data.{key}" for key in (*DataSettings.__annotations__, "valid_size", "image_size")},
     **{key: f"runtime.{key}" for key in ("device", "precision", "threads")},
@@ -100,7 +101,7 @@ _HOMES = {
 def dotted(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
     """Return settings by name as a run file calls them: steps as training.steps."""
     for name in settings:
-        if name not in _HOMES:
-            near = did_you_mean(name, _HOMES)
+        if name not in HOMES:
+            near = did_you_mean(name, HOMES)
             raise UsageError(f"{origin}: there is no setting '{name}'.", near)
-    return {_HOMES[name]: value for name, value in settings.items()}
+    return {HOMES[name]: value for name, value in settings.items()}
