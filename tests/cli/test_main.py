@@ -21,7 +21,10 @@ def modules_after(*arguments: str) -> set[str]:
     return set(ended.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [(), ("--help",), ("translate", "--help"), ("trian",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--help",), ("translate", "--help"), ("train", "--help"), ("train", "image", "--help"), ("trian",)],
+)
 def test_help_and_typos_load_nothing_heavy(arguments: tuple[str, ...]) -> None:
     loaded = modules_after(*arguments)
     assert "regard.cli.main" in loaded
@@ -64,8 +67,8 @@ def test_every_command_explains_itself(command: Any, name: str) -> None:
 
 def test_a_command_called_explains_more_than_its_line_in_the_list(command: Any) -> None:
     outcome = command("translate", "--help")
-    assert "One line comes out for each that goes in." in outcome.out
-    assert "hypotheses kept a sentence" in outcome.out  # the setting's own help
+    assert "One line of output per line of input." in outcome.out
+    assert "beam width; 1 is greedy search" in outcome.out  # the setting's own help
 
 
 def test_version(command: Any) -> None:
@@ -85,8 +88,8 @@ def test_version(command: Any) -> None:
         (("show",), "regard show needs RUN.", "See: regard show --help"),
         (("evaluate", "runs/x"), "regard evaluate needs --data.", "See: regard evaluate --help"),
         (("resume", "runs/x", "--steps"), "--steps needs a value.", "See: regard resume --help"),
-        (("resume", "runs/x", "--steps", "x"), "--steps is a whole number, not 'x'.", "See: regard resume --help"),
-        (("translate", "runs/x", "--top-p", "x"), "--top-p is a number, not 'x'.", "See: regard translate --help"),
+        (("resume", "runs/x", "--steps", "x"), "--steps must be a whole number, not 'x'.", "See: regard resume --help"),
+        (("translate", "runs/x", "--top-p", "x"), "--top-p must be a number, not 'x'.", "See: regard translate --help"),
         (("show", "runs/x", "y"), "regard show has no place for 'y'.", "See: regard show --help"),
         (
             ("resume", "runs/x", "--steps", "1", "--steps", "2"),

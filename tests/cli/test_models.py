@@ -25,8 +25,8 @@ def test_an_encoder_is_counted_without_the_head_of_a_task(command: Any) -> None:
     assert "mask, classify, tag, regress" in row
     assert row.split()[-6:] == ["12", "768", "3,072", "12", "512", "109,482,240"]
     assert outcome.err == (
-        "with a shared vocabulary of 30,522 tokens, and without the head of a task; of images with 1,000 classes, and "
-        "14 patches to an edge:\n"
+        "parameters with a shared vocabulary of 30,522 tokens and without task heads; of image models with 1,000 classes "
+        "and 14 × 14 patches:\n"
     )
     [row] = [line for line in outcome.lines if line.startswith("resnet-50 ")]
     assert row.split()[-5:] == ["50", "64", "to", "512", "25,557,032"]
@@ -42,6 +42,6 @@ def test_a_vocabulary_has_tokens(command: Any) -> None:
     outcome = command("models", "--vocab-size", 0)
     assert outcome.code == 2
     assert outcome.error == [
-        "error: A vocabulary has at least 1 token, not 0.",
+        "error: --vocab-size must be at least 1, not 0.",
         "Give --vocab-size a larger number.",
     ]

@@ -19,6 +19,7 @@ from cyclopts import (
     UnknownOptionError,
     UnusedCliTokensError,
 )
+from cyclopts.help import DefaultFormatter
 
 import regard
 from regard.cli.overview import OVERVIEW
@@ -30,22 +31,19 @@ from regard.errors import RegardError, UsageError, did_you_mean
 COMMANDS = (
     ("demo", "Train a small translator on the built-in corpus, score it, use it. Offline."),
     ("train TASK|FILE.toml", "Train a new model on your files."),
-    ("resume RUN", "Go on with a run that was stopped."),
+    ("resume RUN", "Resume a run that was stopped."),
     ("translate RUN [TEXT…]", "Translate text, or standard input line by line."),
-    ("generate RUN [PROMPT…]", "Write text that goes on from a prompt."),
-    (
-        "predict RUN [INPUT…]",
-        "Say what texts and images are: their class, tags, number, caption; or what is hidden in them.",
-    ),
+    ("generate RUN [PROMPT…]", "Generate text that continues a prompt."),
+    ("predict RUN [INPUT…]", "Predict classes, tags, numbers or captions; fill in masked words."),
     ("embed RUN [TEXT…]", "Turn texts, or their words, into vectors."),
     ("evaluate RUN --data FILE…", "Score a run on a test set."),
-    ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, speed."),
+    ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, throughput."),
     ("average RUN --last N", "Average the weights of several checkpoints of a run."),
     ("runs [FOLDER]", "List runs and what they reached."),
     ("show RUN", "Show what a run is and what it reached."),
-    ("plot RUN…", "Draw the curves of runs as a picture, or the gradients of their layers."),
-    ("models", "List the models and their numbers of parameters."),
-    ("plan MODEL", "Say what a training run will take: parameters, memory, FLOPs, time on given devices."),
+    ("plot RUN…", "Draw the learning curves of runs, or the gradient norms of their layers."),
+    ("models [TASK]", "List the models (presets) and their numbers of parameters."),
+    ("plan MODEL", "Estimate what a training run takes: parameters, memory, FLOPs, time on given devices."),
 )
 KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 DATA_COMMANDS = (("check FILE…", "Report counts, lengths, bad lines, duplicates and test-set leaks."),)
@@ -58,16 +56,16 @@ def make_app(arguments: Sequence[str] = ()) -> App:
     """
     app = App(
         name="regard",
-        help="Build, train, look inside and serve Transformers of your own.",
+        help="Build, train and look inside Transformers of your own.",
         version=f"regard {regard.__version__}",
         help_format="plaintext",
         default_parameter=Parameter(negative=(), show_default=False),
-        help_epilogue="Each command explains itself: regard train --help.",
+        help_epilogue="Each command explains itself: regard predict --help; and each task: regard train translate --help.",
         suppress_keyboard_interrupt=False,
     )
     data = App(name="data", help="Look at data before training on it.", sort_key=len(COMMANDS), help_epilogue="")
-    _add(app, "regard", COMMANDS, called=arguments[:1], module="regard.cli.{name}")
-    _add(data, "regard data", DATA_COMMANDS, called=arguments[1:2], module="regard.cli.data")
+    _add(app, "regard", COMMANDS, called=arguments, module="regard.cli.{name}")
+    _add(data, "regard data", DATA_COMMANDS, called=arguments[1:], module="regard.cli.data")
     app.command(data)
     app.register_install_completion_command(help="Install completion of commands and options for your shell.")
     return app
@@ -76,15 +74,26 @@ def make_app(arguments: Sequence[str] = ()) -> App:
 def _add(app: App, path: str, commands: Iterable[tuple[str, str]], *, called: Sequence[str], module: str) -> None:
     for number, (usage, help) in enumerate(commands):
         name = usage.partition(" ")[0]
+        is_called = list(called[:1]) == [name]
         app.command(
             f"{module.format(name=name)}:{name}",
             name=name,
-            help=None if name in called else help,
+            help=None if is_called else help,
             usage=f"Usage: {path} {usage} [OPTIONS]",
             sort_key=number,
             help_format="markdown",  # which joins the lines of a docstring's paragraph
+            help_formatter=_formatter(name, called[1:]) if is_called else None,
             help_epilogue="",
         )
+
+
+def _formatter(command: str, arguments: Sequence[str]) -> DefaultFormatter | None:
+    """What shows the help of a command, where that depends on its arguments."""
+    if command != "train":
+        return None
+    from regard.cli.train_help import TrainHelp
+
+    return TrainHelp.of(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,24 +141,19 @@ def as_usage_error(error: CycloptsError) -> UsageError:
         case UnknownCommandError(app=App() as app, unused_tokens=[str(name), *_]):
             is_option = name.startswith("-")
             problem = f"{command} has no option {name}." if is_option else f"There is no command '{command} {name}'."
-            return UsageError(problem, _near(name, [one for one in app if one.startswith("-") == is_option], help))
+            names = [one for one in app if one.startswith("-") == is_option]
+            return UsageError(problem, did_you_mean(name, names, otherwise=help))
         case UnknownOptionError():
             name = (error.token.keyword or error.token.value).partition("=")[0]
             names = [known for argument in error.argument_collection for known in argument.names]
-            return UsageError(f"{command} has no option {name}.", _near(name, names, help))
+            return UsageError(f"{command} has no option {name}.", did_you_mean(name, names, otherwise=help))
         case MissingArgumentError(argument=Argument(name=name)):
             return UsageError(f"{name} needs a value." if error.keyword else f"{command} needs {name}.", help)
         case CoercionError(token=Token(keyword=str(name), value=value)) if error.target_type in KINDS:
-            return UsageError(f"{name} is {KINDS[error.target_type]}, not '{value}'.", help)
+            return UsageError(f"{name} must be {KINDS[error.target_type]}, not '{value}'.", help)
         case UnusedCliTokensError(unused_tokens=[str(name), *_]):
             return UsageError(f"{command} has no place for '{name}'.", help)
     return UsageError(str(error), help)
-
-
-def _near(name: str, names: list[str], help: str) -> str:
-    """Point to the nearest name, or to the help where none is near."""
-    sentence = did_you_mean(name, names)
-    return sentence if sentence.startswith("Did") else help
 
 
 def complain(error: RegardError) -> None:

@@ -8,33 +8,40 @@ from cyclopts import Parameter
 from regard.cli.options import JsonFlag
 from regard.cli.terminal import busy, print_json, print_table, tell
 from regard.errors import UsageError
+from regard.tasks.spec import find_spec
 
 
 def models(
+    task: Annotated[str, Parameter(help="only the models that support this task")] = "",
+    /,
     *,
-    vocab_size: Annotated[int, Parameter(help="count with a shared vocabulary of so many tokens (8000)")] = 8000,
+    vocab_size: Annotated[int, Parameter(help="size of the shared vocabulary to count with (8000)")] = 8000,
     json: JsonFlag = False,
 ) -> None:
-    """List the models and their numbers of parameters."""
+    """List the models (presets) and their numbers of parameters."""
     if vocab_size < 1:
-        raise UsageError(f"A vocabulary has at least 1 token, not {vocab_size}.", "Give --vocab-size a larger number.")
+        raise UsageError(f"--vocab-size must be at least 1, not {vocab_size}.", "Give --vocab-size a larger number.")
+    if task:
+        find_spec(task)
     with busy("counting"):
-        from regard.models.presets import PRESETS, count_parameters
+        from regard.models.presets import PRESETS, count_parameters, presets_for
 
-        counts = {name: count_parameters(preset, vocab_size) for name, preset in PRESETS.items()}
+        shown = presets_for(task) if task else list(PRESETS.values())
+        counts = {preset.name: count_parameters(preset, vocab_size) for preset in shown}
     if json:
-        for name, preset in PRESETS.items():
-            facts = {"model": name, "tasks": preset.tasks, "parameters": counts[name], "vocab_size": vocab_size}
-            print_json({**facts, "fields": dict(preset.fields), "about": preset.about})
+        for preset in shown:
+            facts = {"model": preset.name, "tasks": preset.tasks, "parameters": counts[preset.name]}
+            fields = {"vocab_size": vocab_size, "fields": dict(preset.fields)}
+            print_json({**facts, **fields, "about": preset.about})
         return
     tell(
-        f"with a shared vocabulary of {vocab_size:,} tokens, and without the head of a task; of "
-        "images with 1,000 classes, and 14 patches to an edge:"
+        f"parameters with a shared vocabulary of {vocab_size:,} tokens and without task heads; of image models with 1,000 "
+        "classes and 14 × 14 patches:"
     )
-    headings = ["model", "task", "about", "layers", "width", "inner width", "heads", "context", "parameters"]
+    headings = ["model", "task", "about", "layers", "d_model", "d_ff", "heads", "context", "parameters"]
     rows = [
-        [name, ", ".join(preset.tasks), preset.about, *sizes(preset.fields), f"{counts[name]:,}"]
-        for name, preset in PRESETS.items()
+        [preset.name, ", ".join(preset.tasks), preset.about, *sizes(preset.fields), f"{counts[preset.name]:,}"]
+        for preset in shown
     ]
     print_table(headings, rows, left=(0, 1, 2))
 

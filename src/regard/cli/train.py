@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.run_file import free_folder, settings
-from regard.cli.terminal import Stages, busy, print_facts, print_json, results
-from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions, RunOptions
+from regard.cli.run_file import free_folder, new_run
+from regard.cli.terminal import Stages, busy, note, print_facts, print_json, results
+from regard.cli.train_options import TASK, DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
-from regard.tasks.spec import TASKS
 
 if TYPE_CHECKING:
     from regard.training.events import Finished
 
 
 def train(
-    what: Annotated[str, Parameter(name="TASK", help=f"a task ({', '.join(TASKS)}), or a run file (FILE.toml)")],
+    what: Annotated[str, Parameter(name=TASK, help="a task, or a run file (FILE.toml)")],
     /,
     *,
     data: DataOptions | None = None,
@@ -26,20 +25,24 @@ def train(
 ) -> int:
     """Train a new model on your files.
 
-    No option but --train is needed: good defaults are chosen, shown, and written into the run's config.toml, from which
-    `regard train DIR/config.toml` repeats the run. Ctrl-C saves before it stops; `regard resume DIR` goes on.
+    Only --train is required: good defaults are chosen, shown, and written into the run's config.toml, from which
+    `regard train DIR/config.toml` repeats the run. Ctrl-C saves before it stops; `regard resume DIR` continues.
     """
     where = run or RunOptions()
     with busy("starting"):
-        config, vocabulary = settings(what, data or DataOptions(), model or ModelOptions(), learning, where.set)
-    folder = Path(where.run) if where.run else free_folder(config)
+        new = new_run(
+            what, data or DataOptions(), model or ModelOptions(), learning or LearningOptions(), sets=where.set
+        )
+    for text in new.notes:
+        note(text)
+    folder = Path(where.run) if where.run else free_folder(new.config)
     if where.dry_run:
-        return report_only(config, folder, vocabulary=vocabulary, json=where.json)
+        return report_only(new.config, folder, vocabulary=new.vocabulary, json=where.json)
     if where.seeds:
         from regard.cli.seeds import read_seeds, train_seeds
 
-        return train_seeds(config, folder, read_seeds(where.seeds), where, vocabulary=vocabulary)
-    finished = train_one(config, folder, where, vocabulary=vocabulary)
+        return train_seeds(new.config, folder, read_seeds(where.seeds), where, vocabulary=new.vocabulary)
+    finished = train_one(new.config, folder, where, vocabulary=new.vocabulary)
     return 128 + finished.signal if finished.signal else 0
 
 

@@ -1,24 +1,23 @@
-"""The options of `regard train`, in the groups in which its help shows them."""
+"""The options of `regard train`, in the groups in which its help shows them, and the keys of a run file they change."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from regard.cli.options import explained
 from regard.config import DataConfig, RunConfig, TokenizerConfig, TrainingConfig
+from regard.config.keywords import HOMES
+from regard.tasks.spec import TaskSpec
 
+TASK = "TASK"
 DATA = Group("Data", sort_key=10)
 MODEL = Group("Model", sort_key=20)
-LEARNING = Group(
-    "Learning",
-    "Where no end is given (--steps, --epochs or --minutes), a run ends after 10,000 steps, or before them after 10 "
-    "validations without a better loss; one of classify, tag, regress, image or caption after 10 epochs, and 500 steps "
-    "at least.",
-    sort_key=30,
-)
+LEARNING = Group("Training", sort_key=30)
 RUN = Group("Run", sort_key=40)
 FILES: dict[str, Any] = {"consume_multiple": True, "metavar": "FILE…", "group": DATA}
+_KEYS = {**HOMES, "train": "data.train", "valid": "data.valid"}
 
 
 @Parameter(name="*")
@@ -48,7 +47,7 @@ class ModelOptions:
         Parameter(
             group=MODEL,
             metavar="PRESET",
-            help="a size by name, see: regard models (that of --init; else the task's smallest)",
+            help="a preset, see: regard models (default: that of --init, else the smallest of the task)",
         ),
     ] = ""
     tokenizer: Annotated[
@@ -56,13 +55,12 @@ class ModelOptions:
         Parameter(
             group=MODEL,
             metavar="KIND|FILE",
-            help="how text is cut: bpe, unigram, wordpiece, characters, bytes, words; or a vocabulary brought along, "
-            "such as cl100k_base.tiktoken",
+            help="bpe, unigram, wordpiece, characters, bytes or words; or a vocabulary file, such as cl100k_base.tiktoken",
         ),
     ] = ""
     vocab_size: Annotated[int | None, explained(TokenizerConfig, "vocab_size", group=MODEL)] = None
     vocabulary: Annotated[
-        str, Parameter(group=MODEL, metavar="RUN", help="take the vocabulary of another run, as an ensemble needs")
+        str, Parameter(group=MODEL, metavar="RUN", help="use the vocabulary of another run, as ensembles need")
     ] = ""
     init: Annotated[str, explained(TrainingConfig, "init", group=MODEL, metavar="RUN")] = ""
     freeze_init: Annotated[bool | None, explained(TrainingConfig, "freeze_init", group=MODEL)] = None
@@ -98,13 +96,32 @@ class RunOptions:
         Parameter(group=RUN, metavar="KEY=VALUE", help="any key of a run file, such as training.clip=0.5; repeatable"),
     ] = ()
     seeds: Annotated[
-        str, Parameter(group=RUN, metavar="N,N…", help="train once a seed (DIR-seed1, …), report mean and deviation")
+        str,
+        Parameter(
+            group=RUN, metavar="N,N…", help="train one run per seed (DIR-seed1, …), report mean and standard deviation"
+        ),
     ] = ""
     tensorboard: Annotated[bool, Parameter(group=RUN, help="write scalars into DIR/tensorboard")] = False
     dry_run: Annotated[bool, Parameter(group=RUN, help="report what would be trained and how long, then stop")] = False
     json: Annotated[
         bool,
         Parameter(
-            group=RUN, help="write a line of JSON for each event: report, updated, validated, saved, noted, finished"
+            group=RUN, help="print one JSON object per event: report, updated, validated, saved, noted, finished"
         ),
     ] = False
+
+
+def key_of(option: str, value: Any = "") -> str:
+    """Return the key of a run file that an option changes, "" for none; --tokenizer names a kind, or a file.
+
+    A file has an ending, or lies in a folder.
+    """
+    if option == "tokenizer":
+        return "tokenizer.file" if Path(value).suffix or "/" in value else "tokenizer.kind"
+    return _KEYS.get(option, "")
+
+
+def applies(spec: TaskSpec, option: str) -> bool:
+    """Whether an option of `regard train` means anything to a task."""
+    table, _, key = ("tokenizer.kind" if option == "vocabulary" else key_of(option)).rpartition(".")
+    return spec.reads_setting(table, key)
