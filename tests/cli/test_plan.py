@@ -31,22 +31,22 @@ def test_the_papers_base_model(command: Any) -> None:
     assert outcome.lines == [
         "model       transformer-base for translate, vocabulary of 37,000 tokens",
         "parameters  63,082,496: source embedding 18,944,000, encoder 18,914,304, decoder 25,224,192",
-        "a step      25,000 source and 25,000 target tokens, in sentences of 30",
-        "arithmetic  9.53e12 FLOPs a step, 9.53e17 in 100,000 steps",
+        "step        25,000 source and 25,000 target tokens, in sentences of 30",
+        "FLOPs       9.53e12 per step, 9.53e17 in 100,000 steps",
         "devices     8 P100, 9.5 TFLOP/s each in fp32 (Vaswani et al. 2017, footnote 5)",
-        "time        9 h 57 min, 0.36 s a step, at 35% of the peak",
+        "time        9 h 57 min, 0.36 s per step, at 35% of the peak",
         "",
-        "memory of each device          share",
-        "weights                252 MB     8%",
-        "gradients              252 MB     8%",
-        "optimizer              505 MB    16%",
-        "activations            2.1 GB    67%",
-        "total                  3.1 GB   100%",
+        "memory per device          share",
+        "weights            252 MB     8%",
+        "gradients          252 MB     8%",
+        "optimizer          505 MB    16%",
+        "activations        2.1 GB    67%",
+        "total              3.1 GB   100%",
         "",
         "the paper  Vaswani et al. 2017, which does not say how long sentences are: 30 tokens are our assumption",
         "its time   12 h (section 5.2); ours is 0.83 of it",
         "its FLOPs  3.3e18 (table 2), which is 12 h × 8 devices × 9.5 TFLOP/s = 3.28e18:",
-        "           all that the devices could do in that time; the arithmetic is 29% of it",
+        "           all that the devices could do in that time; the model's FLOPs are 29% of it",
     ]
 
 
@@ -75,8 +75,8 @@ def test_a_text_model_on_this_machine(command: Any) -> None:
     assert outcome.code == 0
     facts = {line[:12].strip(): line[12:] for line in outcome.lines[:6]}
     assert facts["model"] == "gpt-nano for language, vocabulary of 65 tokens"
-    assert facts["a step"] == "4,096 tokens, in sequences of 64"
-    assert facts["arithmetic"].endswith(" in 10,000 steps")
+    assert facts["step"] == "4,096 tokens, in sequences of 64"
+    assert facts["FLOPs"].endswith(" in 10,000 steps")
     assert facts["devices"].startswith("this machine, ")
     assert facts["devices"].endswith(" in fp32 (measured on cpu, 1 thread)")
     assert outcome.lines[7].split() == ["memory", "share"]
@@ -87,7 +87,7 @@ def test_both_sides_of_pairs(command: Any) -> None:
         "plan", "transformer-tiny", *TINY, "--source-tokens", 300, "--target-tokens", 400, "--length", 3,
         "--devices", "v100",
     )  # fmt: skip
-    assert "a step      300 source and 400 target tokens, in sentences of 3 and 4" in outcome.lines
+    assert "step        300 source and 400 target tokens, in sentences of 3 and 4" in outcome.lines
     assert "devices     V100, 15.7 TFLOP/s in fp32 (NVIDIA's data sheet, SXM2)" in outcome.lines
 
 
@@ -116,10 +116,10 @@ def test_a_model_of_images(command: Any) -> None:
     assert outcome.lines == [
         "model       resnet-50 for image, 1,000 classes",
         "parameters  25,557,032: stem 9,536, stage 23,498,496, head 2,049,000",
-        "a step      256 images of 224 × 224 pixels",
-        "arithmetic  6.22e12 FLOPs a step, 6.22e16 in 10,000 steps",
+        "step        256 images of 224 × 224 pixels",
+        "FLOPs       6.22e12 per step, 6.22e16 in 10,000 steps",
         "devices     A100, 19.5 TFLOP/s in fp32 (NVIDIA's data sheet)",
-        "time        2 h 32 min, 0.91 s a step, at 35% of the peak",
+        "time        2 h 32 min, 0.91 s per step, at 35% of the peak",
         "",
         "memory                share",
         "weights       102 MB     0%",
@@ -135,7 +135,7 @@ def test_a_model_that_describes_images(command: Any) -> None:
     outcome = command("plan", "captioner-vit", *options)
     facts = {line[:12].strip(): line[12:] for line in outcome.lines[:6]}
     assert facts["model"] == "captioner-vit for caption, vocabulary of 50 tokens"
-    assert facts["a step"] == "2 images of 16 × 16 pixels, each with 5 captions of 9 tokens"
+    assert facts["step"] == "2 images of 16 × 16 pixels, each with 5 captions of 9 tokens"
     found = json.loads(command("plan", "captioner-vit", *options, "--json").out)
     assert (found["images"], found["image_size"], found["captions"], found["length"]) == (2, 16, 5, 9)
     assert (found["tokens"], found["vocab_size"]) == ([90], 50)
@@ -153,7 +153,7 @@ def test_a_real_step_on_images_can_be_measured(command: Any) -> None:
     options = ("vit-tiny", "--set", "model.n_layers=1", "--images", 3, "--image-size", 8, "--measure")
     outcome = command("plan", *options)
     assert outcome.code == 0
-    assert outcome.lines[-3].startswith("measured   here, the gradients of ")
+    assert outcome.lines[-3].startswith("measured   here, gradients of ")
     assert " of 8 × 8 pixels took " in outcome.lines[-3]
     measured = json.loads(command("plan", *options, "--json").out)["measured"]
     assert 1 <= measured["images"] <= 3
@@ -165,7 +165,7 @@ def test_a_real_step_can_be_measured(command: Any) -> None:
     outcome = command("plan", "gpt-nano", "--vocab-size", 65, "--tokens", 128, "--measure")
     assert outcome.code == 0
     measured, time_here, reached = outcome.lines[-3:]
-    assert measured.startswith("measured   here, the gradients of 1 sequence of ")
+    assert measured.startswith("measured   here, gradients of 1 sequence of ")
     assert time_here.startswith("time here  ")
     assert reached.endswith(" in fp32 (measured on cpu, 1 thread)")
 
@@ -193,15 +193,15 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
             "Unknown device 'P10'.",
             "Did you mean P100? For any other, give --peak.",
         ),
-        (("gpt2", "--steps", "many"), "--steps is a whole number, not 'many'.", "See: regard plan --help"),
+        (("gpt2", "--steps", "many"), "--steps must be a whole number, not 'many'.", "See: regard plan --help"),
         (("gpt2", "--steps", "0"), "The number of steps must be at least 1, not 0.", "Give a larger number."),
         (
             ("gpt2", "--tokens", "-1"),
             "The number of tokens per step must be at least 1, not -1.",
             "Give a larger number.",
         ),
-        (("gpt2", "--peak", "0"), "--peak is a number of TFLOP/s above 0, not 0.", "A P100 has 9.5."),
-        (("gpt2", "--peak", "-1"), "--peak is a number of TFLOP/s above 0, not -1.", "A P100 has 9.5."),
+        (("gpt2", "--peak", "0"), "--peak must be a number of TFLOP/s above 0, not 0.", "A P100 has 9.5."),
+        (("gpt2", "--peak", "-1"), "--peak must be a number of TFLOP/s above 0, not -1.", "A P100 has 9.5."),
         (
             ("gpt2", "--utilisation", "35"),
             "Utilisation must be above 0 and at most 1, not 35.",
@@ -214,7 +214,7 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
         ),
         (
             ("transformer-base", "--source-tokens", "5"),
-            "Pairs have two sides, and --target-tokens is not given.",
+            "Pairs have two sides, but --target-tokens is missing.",
             "Give --target-tokens, or --tokens for both.",
         ),
         (
@@ -224,18 +224,18 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
         ),
         (
             ("gpt2", "--set", "training.steps=5"),
-            "--set training.steps is not about the model.",
-            "Set fields of it, such as model.d_model=256.",
+            "--set training.steps is not a field of the model.",
+            "Set one, such as model.d_model=256.",
         ),
         (("gpt2", "--set", "model.d_modle=5"), "model: there is no key model.d_modle.", "Did you mean d_model?"),
         (
             ("transformer-base", "--paper", "--steps", "5"),
-            "--paper takes the paper's own setting, --steps another one.",
+            "--paper uses the paper's own settings, which conflicts with --steps.",
             "Leave one of the two out; --length and --utilisation may be given with --paper.",
         ),
         (
             ("transformer-base", "--paper", "--images", "5"),
-            "--paper takes the paper's own setting, --images another one.",
+            "--paper uses the paper's own settings, which conflicts with --images.",
             "Leave one of the two out; --length and --utilisation may be given with --paper.",
         ),
         (("gpt2", "--images", "5"), "gpt2 reads text, not images.", "Give the number of tokens per step."),
