@@ -3,11 +3,13 @@
 The tree of docs/ARCHITECTURE.md: every file of the package with the first sentence of its docstring.
 The keys of docs/settings.md: every table of a run file, and what each task has of its own.
 The fields of [model] in docs/settings.md: of every family of presets, from the config of its model.
+The commands of docs/cli.md: the help of each, as a terminal of 100 columns shows it.
 """
 
 import argparse
 import ast
 import dataclasses
+import io
 import json
 import re
 import sys
@@ -146,12 +148,40 @@ def field_table(config: Any) -> str:
     return "\n".join(rows)
 
 
+def commands() -> str:
+    """The help of every command, a section each; of `regard train` also that of every task."""
+    from regard.cli.main import COMMANDS, DATA_COMMANDS
+    from regard.tasks.spec import TASKS
+
+    names = [usage.partition(" ")[0] for usage, _ in COMMANDS]
+    called = [[], *([name] for name in names), *(["data", usage.partition(" ")[0]] for usage, _ in DATA_COMMANDS)]
+    place = called.index(["train"]) + 1
+    called[place:place] = [["train", task] for task in TASKS]
+    sections = []
+    for words in called:
+        level = "###" if words[:1] == ["train"] and len(words) > 1 else "##"
+        sections.append(f"{level} {' '.join(['regard', *words])}\n\n```text\n{help_text(words)}\n```")
+    return "\n\n".join(sections)
+
+
+def help_text(words: list[str]) -> str:
+    """What `regard … --help` shows on a terminal of 100 columns, without colours."""
+    from rich.console import Console
+
+    from regard.cli.main import make_app
+
+    shown = io.StringIO()
+    make_app(words).help_print(words, console=Console(file=shown, width=100, force_terminal=False, color_system=None))
+    return "\n".join(line.rstrip() for line in shown.getvalue().rstrip().splitlines())
+
+
 # Each generated block of a page stands between <!-- name --> and <!-- end of name -->.
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "tree": ("docs/ARCHITECTURE.md", lambda: "```\n" + "\n".join(tree()) + "\n```"),
     "settings": ("docs/settings.md", settings),
     "tasks": ("docs/settings.md", tasks),
     "models": ("docs/settings.md", models),
+    "commands": ("docs/cli.md", commands),
 }
 
 
