@@ -9,7 +9,7 @@ def test_the_newest(command: Any, own_run: Path) -> None:
     outcome = command("average", own_run, "--last", 2)
     assert outcome.code == 0
     assert outcome.out == f"{own_run}/checkpoints/average-00000120\n"
-    assert outcome.err == f"The average of the steps 80, 120; {own_run} and {own_run}@average mean it now:\n"
+    assert outcome.err == f"Averaged steps 80, 120; {own_run} and {own_run}@average now name the result:\n"
 
 
 def test_chosen_steps(command: Any, own_run: Path) -> None:

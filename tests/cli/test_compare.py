@@ -30,7 +30,7 @@ def test_one_run_is_not_enough(command: Any, trained: Path, corpus: tuple[str, s
     assert outcome.code == 2
     assert outcome.error == [
         "error: A comparison needs at least two runs.",
-        "Name them: regard compare RUN RUN --data FILE FILE",
+        "Name them: regard compare RUN RUN --data FILE…",
     ]
 
 
@@ -68,7 +68,7 @@ def test_language_models_side_by_side(command: Any, language_run: str, longer: s
     ]
     n_bytes = Path(text).stat().st_size
     stretches = f"{-(-n_bytes // 1000)} stretches of 1,000 characters"
-    assert f"{n_bytes:,} bytes; paired are {stretches}" in outcome.err.splitlines()
+    assert f"{n_bytes:,} bytes; paired over {stretches}" in outcome.err.splitlines()
 
 
 def test_their_scores_are_those_of_evaluate(command: Any, language_run: str, longer: str, text: str) -> None:
@@ -80,7 +80,8 @@ def test_their_scores_are_those_of_evaluate(command: Any, language_run: str, lon
         assert (system["system"], system["tokens"]) == (run, alone["tokens"])
         for name, score in alone["scores"].items():
             assert system["scores"][name]["score"] == pytest.approx(score["value"], rel=1e-5)
-            assert system["scores"][name]["signature"] == score["signature"]
+            if name != "bits_per_byte":  # what is lost of a text is the vocabulary's
+                assert system["scores"][name]["signature"].startswith(f"{score['signature']}|vocabulary:")
         assert system["parameters"] > 0
         assert system["bytes_per_second"] > 0
     tested = found["systems"][1]["scores"]["loss"]
@@ -90,7 +91,7 @@ def test_their_scores_are_those_of_evaluate(command: Any, language_run: str, lon
 
 
 def test_other_vocabularies_are_compared_by_bytes(command: Any, language_run: str, of_bytes: str, text: str) -> None:
-    note = "The runs have different vocabularies: bits per byte compare them, a loss or perplexity a token would not."
+    note = "Not compared, as the runs have different vocabularies or labels: loss, perplexity."
     outcome = command("compare", language_run, of_bytes, "--data", text)
     assert f"note: {note}" in outcome.err.splitlines()
     assert "loss" not in outcome.out
@@ -112,8 +113,8 @@ def test_what_a_vocabulary_loses(command: Any, language_run: str, longer: str, o
     nothing = command("compare", of_bytes, language_run, "--data", "new.txt")
     assert nothing.code == 1
     assert nothing.error == [
-        f"error: {language_run} loses some of the text, so that it has no bits per byte, and the runs have different "
-        "vocabularies: no score compares them.",
+        "error: No metric means the same for all of the runs: they differ in their vocabularies or labels, and for some "
+        "the text has no bits per byte.",
         "Compare runs of one vocabulary (regard train … --vocabulary RUN), or on text that none of them loses.",
     ]
 
@@ -136,10 +137,10 @@ def test_documents_are_told_apart_as_for_the_first(
     outcome = command("compare", other, language_run, "--data", "test.txt", "--json")
     found = json.loads(outcome.out)
     assert (found["unit"], found["units"]) == ("documents", 401)
-    assert found["notes"] == [f"Documents are told apart as {other} was trained: by the separator 'tree'."]
+    assert found["notes"] == [f"The test set is read as {other} was trained: data.separator = 'tree'."]
     found = json.loads(command("compare", language_run, other, "--data", "test.txt", "--json").out)
     assert found["unit"] == "stretches of 1,000 characters"
-    assert found["notes"] == [f"Documents are told apart as {language_run} was trained: without a separator."]
+    assert found["notes"] == [f"The test set is read as {language_run} was trained: data.separator = ''."]
 
 
 def test_runs_of_different_tasks(command: Any, trained: Path, language_run: str, text: str) -> None:
@@ -151,24 +152,10 @@ def test_runs_of_different_tasks(command: Any, trained: Path, language_run: str,
     ]
 
 
-@pytest.mark.parametrize(
-    "options", [("--beam", 2), ("--tokenize", "none"), ("--to", "de"), ("--by-length",), ("--picture", "a.png")]
-)
-def test_options_of_translation(
-    command: Any, language_run: str, longer: str, text: str, options: tuple[Any, ...]
-) -> None:
-    outcome = command("compare", language_run, longer, "--data", text, *options)
+def test_options_of_other_tasks(command: Any, language_run: str, longer: str, text: str) -> None:
+    outcome = command("compare", language_run, longer, "--data", text, "--picture", "a.png")
     assert outcome.code == 2
-    assert outcome.error == [
-        f"error: {options[0]} is for translations, and {language_run} translates nothing.",
-        f"Leave {options[0]} out.",
-    ]
-
-
-def test_a_policy_for_bad_lines_is_none_for_pairs(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
-    outcome = command("compare", trained, f"{trained}@40", "--data", *corpus, "--on-bad", "keep-going")
-    assert outcome.code == 2
-    assert outcome.error[0].startswith("error: --on-bad is for running text")
+    assert outcome.error == ["error: --picture does not apply to language runs.", "Leave it out."]
 
 
 def test_each_stage_is_shown(command: Any, language_run: str, longer: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,4 +163,43 @@ def test_each_stage_is_shown(command: Any, language_run: str, longer: str, monke
     monkeypatch.setattr(Stages, "__call__", lambda self, what, done: told.append(what))
     Path("fresh.txt").write_text("the old man finds a tree\n" * 4)
     assert command("compare", language_run, longer, "--data", "fresh.txt").code == 0
-    assert list(dict.fromkeys(told)) == ["encoding", f"reading with {language_run}", f"reading with {longer}"]
+    assert list(dict.fromkeys(told)) == [  # of one vocabulary, the text is encoded once
+        *(f"encoding with {language_run}", f"reading with {language_run}", f"reading with {longer}")
+    ]
+
+
+# -- every other task ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "content", "metric"),
+    [
+        ("classify", "t.csv", "text,label\na good dog,pos\na dull song,neg\na fine day,neg\n", "accuracy"),
+        ("regress", "t.csv", "sequence,fitness\nAAAA,4\nDDDD,0\nAADD,2\n", "Spearman"),
+        ("tag", "t.conll", "Anna B-PER\nvisits O\nOslo O\n\nBen B-PER\n", "entity F1"),
+        ("mask", "t.txt", "the dog is good today .\n" * 8, "perplexity"),
+        ("denoise", "t.txt", "the dog is good today .\n" * 8, "perplexity"),
+    ],
+)
+def test_runs_of_every_task(
+    command: Any, request: pytest.FixtureRequest, task: str, file: str, content: str, metric: str
+) -> None:
+    run = request.getfixturevalue(f"{task}_run")
+    Path(file).write_text(content)
+    Path("other").symlink_to(run)
+    outcome = command("compare", run, "other", "--data", file)
+    assert outcome.code == 0, outcome.err
+    assert f"{metric} " in outcome.lines[0]
+    significance = [line for line in outcome.lines if line.startswith(f"{metric}  ")]
+    assert len(significance) == 2, "one line per run"
+
+
+def test_runs_over_images(command: Any, image_run: Path, caption_run: Path) -> None:
+    for run, data, metric in (
+        (image_run, "train", "accuracy"),
+        (caption_run, "images/captions.tsv", "BLEU"),
+    ):
+        Path(f"other-{metric}").symlink_to(run)
+        outcome = command("compare", run, f"other-{metric}", "--data", run.parent / data)
+        assert outcome.code == 0, outcome.err
+        assert f"{metric} ↑" in outcome.lines[0]

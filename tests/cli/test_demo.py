@@ -69,7 +69,7 @@ def test_one_that_is_interrupted_says_how_to_go_on_and_its_end_can_be_moved(
         patch.setattr(PeopleView, "show", interrupted)
         stopped = command("demo")
     assert stopped.code == 130
-    assert stopped.err.splitlines()[-2:] == ["Go on with:", "  regard demo --run runs/demo"]
+    assert stopped.err.splitlines()[-2:] == ["Resume it with:", "  regard demo --run runs/demo"]
     assert command("demo", "--run", "runs/demo", "--steps", 2).code == 0
     assert summarise(RunFolder(Path("runs/demo"))).stop_reason == "2 steps are done"
 

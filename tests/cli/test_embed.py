@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import regard
-from regard.cli import translate
+from regard.cli import lines
 
 TEXTS = ("a good dog", "a dull song")
 
@@ -26,7 +26,7 @@ def test_vectors_as_json_lines(command: Any, classify_run: Path) -> None:
 
 def test_standard_input_line_by_line(command: Any, classify_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = command("embed", classify_run, *TEXTS)
-    monkeypatch.setattr(translate, "CHUNK", 1)
+    monkeypatch.setattr(lines, "CHUNK", 1)
     assert command("embed", classify_run, stdin="\n".join(TEXTS).encode()).out == given.out
     empty = json.loads(command("embed", classify_run, stdin=b"\n").out)
     assert empty == {"text": "", "vector": [0.0] * 32}
@@ -74,9 +74,9 @@ def test_an_array(command: Any, classify_run: Path, language_run: str) -> None:
 
 def test_mistakes(command: Any, classify_run: Path) -> None:
     cases = {
-        ("a", "--output", "v.txt"): "--output writes a NumPy array, and 'v.txt' is no name of one.",
+        ("a", "--output", "v.txt"): "--output writes a NumPy array, but 'v.txt' does not end in .npy.",
         ("a", "--output", "none/v.npy"): "none/v.npy cannot be written: No such file or directory.",
-        ("--output", "v.npy"): "There is no text, and so nothing to write.",
+        ("--output", "v.npy"): "There is no text to embed.",
     }
     for options, problem in cases.items():
         outcome = command("embed", classify_run, *options)
@@ -85,9 +85,9 @@ def test_mistakes(command: Any, classify_run: Path) -> None:
 
 def test_what_is_cut_and_what_is_a_file_is_told(command: Any, classify_run: Path) -> None:
     outcome = command("embed", classify_run, "a dog", "a good dog " * 20)
-    assert outcome.err == "note: longer than the model reads, and cut at the end: line 2\n"
+    assert outcome.err == "note: longer than the model reads, cut at the end: line 2\n"
     Path("a.txt").write_text("a dog\n")
     outcome = command("embed", classify_run, "a.txt")
     assert outcome.err == (
-        "note: 'a.txt' is taken as a text, and there is a file of that name. Its content: < a.txt for lines\n"
+        "note: 'a.txt' is read as text, but a file has that name. For its content: < a.txt for its lines\n"
     )

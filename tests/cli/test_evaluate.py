@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from regard.cli import evaluate as evaluate_module
+from regard.cli import evaluate
 from regard.cli import outputs as module
 from regard.errors import TrainingError
+from regard.tasks import class_evaluation
 
 
 def test_scores_with_signatures(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
@@ -136,8 +137,14 @@ def test_classes_with_their_confusion(command: Any, classify_run: Path, table: s
     assert outcome.err.startswith(f"{classify_run} (step-00000040): 4 texts, ")
     assert [line.split()[0] for line in outcome.lines[:4]] == ["score", "loss", "accuracy", "macro"]
     assert outcome.lines[2].split() == ["accuracy", "75.00", "examples:4"]
-    assert outcome.lines[4:] == [
+    assert outcome.lines[4:9] == [
         "",
+        "class             precision  recall     F1  examples",
+        "neg                  100.00   66.67  80.00         3",
+        "pos                   50.00  100.00  66.67         1",
+        "micro average         75.00   75.00  75.00         4",
+    ]
+    assert outcome.lines[-3:] == [
         "expected \\ predicted  neg  pos",
         "neg                     2    1",
         "pos                     0    1",
@@ -155,10 +162,27 @@ def test_classes_as_json(command: Any, classify_run: Path, table: str) -> None:
 def test_a_large_confusion_is_for_programs(
     command: Any, classify_run: Path, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate_module, "MOST_CLASSES", 1)
+    monkeypatch.setattr(class_evaluation, "MAX_CLASSES", 1)
     outcome = command("evaluate", classify_run, "--data", table, "--text", "text")
-    assert len(outcome.lines) == 4
-    assert outcome.err.endswith("note: which of the 2 classes was taken for which is in --json\n")
+    assert "expected" not in outcome.out
+    assert outcome.err.endswith("note: the confusion matrix of 2 classes is in --json and --picture\n")
+
+
+def test_the_confusion_matrix_is_drawn(command: Any, classify_run: Path, table: str) -> None:
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text", "--picture", "c.png")
+    assert outcome.code == 0
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+    assert "drawn: c.png" in outcome.err.splitlines()
+    wrong = command("evaluate", classify_run, "--data", table, "--picture", "c.jpg")
+    assert (wrong.code, wrong.error[0]) == (2, "error: A picture is written as .pdf, .png, .svg, not as '.jpg'.")
+
+
+def test_metrics_of_generated_text(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    flags = ("--data", *corpus, "--beam", 1, "--json")
+    found = json.loads(command("evaluate", trained, *flags, "--metrics", "exact_match,wer,cer").out)
+    assert set(found["scores"]) == {"exact_match", "wer", "cer", "perplexity"}
+    wrong = command("evaluate", trained, *flags, "--metrics", "bleu,were")
+    assert (wrong.code, wrong.error[1]) == (2, "Did you mean wer?")
 
 
 def test_splits_of_a_table(command: Any, classify_run: Path, table: str) -> None:
@@ -189,9 +213,11 @@ def test_what_was_expected_and_predicted_is_written(
 
 def test_tags_numbers_and_hidden_words(command: Any, tag_run: Path, regress_run: Path, mask_run: Path) -> None:
     Path("t.conll").write_text("Anna B-PER\nvisits O\nOslo B-LOC\n")
-    assert [line.split("  ")[0] for line in command("evaluate", tag_run, "--data", "t.conll").lines] == [
+    lines = command("evaluate", tag_run, "--data", "t.conll").lines
+    assert [line.split("  ")[0] for line in lines[:6]] == [
         *("score", "loss", "accuracy", "entity F1", "entity precision", "entity recall")
     ]
+    assert [line.split()[0] for line in lines[7:10]] == ["class", "LOC", "PER"]
     Path("n.csv").write_text("sequence,fitness\nAAAA,4\nDDDD,0\n")
     scores = command("evaluate", regress_run, "--data", "n.csv").lines
     assert [line.split("  ")[0] for line in scores] == ["score", "loss", "Spearman", "R²", "MAE"]
@@ -208,20 +234,12 @@ def test_what_has_no_score_is_a_dash(command: Any, regress_run: Path) -> None:
     assert found["scores"]["spearman"]["value"] is None
 
 
-def test_options_of_other_tasks_are_refused(
-    command: Any, classify_run: Path, tag_run: Path, mask_run: Path, trained: Path
+def test_options_of_other_tasks_are_refused_before_anything_is_loaded(
+    command: Any, classify_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases = {
-        (classify_run, "--to", "de"): "--to is for translations, and {run} translates nothing.",
-        (classify_run, "--by-length"): "--by-length is for translations, and {run} translates nothing.",
-        (classify_run, "--beam", "2"): "--beam is for translations, and {run} translates nothing.",
-        (classify_run, "--from", "text"): "--from is for translations and running text, and {run} labels rows.",
-        (mask_run, "--output", "out"): "--output is for translations, and {run} translates nothing.",
-        (mask_run, "--label", "x"): "--label is for labelled data, and {run} reads none.",
-        (trained, "--text", "x"): "--text is for labelled data, and {run} reads none.",
-        (tag_run, "--text-b", "x"): "--text-b is for tables, and {run} tags words in columns.",
-        (tag_run, "--split", "test"): "--split is for tables, and {run} tags words in columns.",
-    }
-    for (run, *options), problem in cases.items():
-        outcome = command("evaluate", run, "--data", "x.csv", *options)
-        assert (outcome.code, outcome.error[0]) == (2, f"error: {problem.format(run=run)}")
+    monkeypatch.setattr(evaluate, "load_runs", lambda runs: pytest.fail("loaded before it was refused"))
+    outcome = command("evaluate", classify_run, "--data", "x.csv", "--by-length")
+    assert (outcome.code, outcome.error) == (
+        2,
+        ["error: --by-length does not apply to classify runs.", "Leave it out."],
+    )

@@ -2,40 +2,62 @@ from typing import Any
 
 import pytest
 
-from regard.cli.options import changed, explained, whole_numbers
-from regard.config import DecodingConfig, RunConfig, TokenizerConfig, TrainingConfig
+from regard.cli.options import (
+    ScoreOptions,
+    SearchOptions,
+    check_option,
+    explained,
+    flag,
+    given,
+    named,
+    settings_of,
+    whole_numbers,
+)
+from regard.config import DecodingConfig
 from regard.errors import ConfigError, UsageError
 
 
 def test_an_option_has_the_help_of_its_setting() -> None:
-    assert explained(DecodingConfig, "beam").help == "hypotheses kept a sentence; 1 is greedy search"
+    assert explained(DecodingConfig, "beam").help == "beam width; 1 is greedy search"
 
 
-def test_only_what_is_given_changes() -> None:
-    settings = DecodingConfig(beam=7, top_k=3)
-    assert changed(settings, beam=None, top_k=0, sample=True) == DecodingConfig(beam=7, top_k=0, sample=True)
+def test_options_go_by_the_names_of_settings() -> None:
+    assert (flag("no_repeat_ngram"), flag("source"), flag("banned")) == ("--no-repeat-ngram", "--from", "--ban")
+    options = named(SearchOptions(beam=3), top=None)
+    assert (options["beam"], options["max_length"], options["top"]) == (3, None, None)
+
+
+def test_only_what_is_given_is_a_setting() -> None:
+    options = named(SearchOptions(beam=3, max_length=0), align=False, banned=(), source="", blocks=True)
+    assert given(options) == {"beam": 3, "max_length": 0, "blocks": True}
+
+
+def test_what_the_command_keeps_is_no_setting_of_the_evaluation() -> None:
+    options = named(ScoreOptions(metrics="bleu, chrf,", lowercase=True), output="x")
+    assert settings_of(options, but=("output",)) == {"metrics": ("bleu", "chrf"), "lowercase": True}
+
+
+def test_a_number_of_decoding_out_of_its_range_is_refused_by_its_option() -> None:
+    with pytest.raises(ConfigError) as raised:
+        given({"min_length": -4})
+    assert raised.value.problem == "--min-length must be at least 0, not -4."
+    assert raised.value.remedy == "Correct --min-length and run the command again."
 
 
 @pytest.mark.parametrize(
-    ("settings", "field", "value", "problem"),
+    ("key", "value", "problem"),
     [
-        (TrainingConfig(), "steps", -5, "--steps must be at least 0, not -5."),
-        (TrainingConfig(), "epochs", -1, "--epochs must be at least 0, not -1."),
-        (TrainingConfig(), "minutes", float("nan"), "--minutes must be a finite number, not nan."),
-        (TrainingConfig(), "learning_rate", float("inf"), "--learning-rate must be a finite number, not inf."),
-        (TokenizerConfig(), "vocab_size", -5, "--vocab-size must be at least 0, not -5."),
-        (RunConfig(task="translate"), "seed", -1, "--seed must be at least 0, not -1."),
-        (DecodingConfig(), "temperature", float("nan"), "--temperature must be a finite number, not nan."),
-        (DecodingConfig(), "min_length", -4, "--min-length must be at least 0, not -4."),
+        ("training.steps", -5, "--steps must be at least 0, not -5."),
+        ("training.minutes", float("nan"), "--minutes must be a finite number, not nan."),
+        ("tokenizer.vocab_size", -5, "--vocab-size must be at least 0, not -5."),
+        ("seed", -1, "--seed must be at least 0, not -1."),
+        ("decoding.temperature", float("nan"), "--temperature must be a finite number, not nan."),
     ],
 )
-def test_a_number_out_of_its_range_is_refused_by_its_option(
-    settings: Any, field: str, value: float, problem: str
-) -> None:
+def test_a_number_out_of_the_range_of_its_key_is_refused_by_its_option(key: str, value: Any, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        changed(settings, **{field: value})
+        check_option(key, value)
     assert raised.value.problem == problem
-    assert raised.value.remedy == f"Correct {problem.split()[0]} and run the command again."
 
 
 def test_whole_numbers() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.cli import predict_data, translate
+from regard.cli import lines as module
 
 GOOD_AND_BAD = b"a good dog\na dull song\n"
 
@@ -33,7 +33,7 @@ def test_the_likeliest_classes(command: Any, classify_run: Path) -> None:
 
 def test_lines_come_out_as_they_go_in(command: Any, classify_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = command("predict", classify_run, stdin=GOOD_AND_BAD * 3)
-    monkeypatch.setattr(translate, "CHUNK", 2)
+    monkeypatch.setattr(module, "CHUNK", 2)
     assert command("predict", classify_run, stdin=GOOD_AND_BAD * 3).out == whole.out
     with_empty = command("predict", classify_run, stdin=b"a good dog\n\n  \na dull song\n")
     assert [line.split("\t")[0] for line in with_empty.lines] == ["pos", "", "", "neg"]
@@ -62,7 +62,7 @@ def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, pairs_run: Pat
     assert (three.code, three.error) == (
         1,
         [
-            "error: standard input, line 2: a text, or two with a tab between them, were expected, and 3 columns came.",
+            "error: standard input, line 2: one text expected, or two separated by a tab; found 3 columns.",
             "Give a table as a file: --data FILE.tsv",
         ],
     )
@@ -116,9 +116,9 @@ def test_blanks(command: Any, mask_run: Path, denoise_run: Path) -> None:
 def test_texts_too_long_are_told(command: Any, classify_run: Path, tag_run: Path) -> None:
     long = "a good dog " * 20
     outcome = command("predict", classify_run, stdin=f"a dog\n{long}\n".encode())
-    assert outcome.err == "note: longer than the model reads, and cut at the end: line 2\n"
+    assert outcome.err == "note: longer than the model reads, cut at the end: line 2\n"
     outcome = command("predict", tag_run, long)
-    assert outcome.err == "note: longer than the model reads, and read in parts: line 1\n"
+    assert outcome.err == "note: longer than the model reads, read in parts: line 1\n"
     assert len(outcome.lines) == 61
 
 
@@ -143,7 +143,7 @@ def test_a_table_comes_out_with_new_columns(command: Any, classify_run: Path, ta
 def test_a_table_with_labels_keeps_them(
     command: Any, classify_run: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predict_data, "CHUNK", 1)
+    monkeypatch.setattr(module, "CHUNK", 1)
     outcome = command("predict", classify_run, "--data", table, "--top", 2, "--output", "out.csv")
     assert outcome.out == ""
     lines = Path("out.csv").read_text().splitlines()
@@ -181,7 +181,7 @@ def test_pairs_in_a_table(command: Any, pairs_run: Path) -> None:
 def test_words_in_columns_come_out_with_their_tags(
     command: Any, tag_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predict_data, "CHUNK", 1)
+    monkeypatch.setattr(module, "CHUNK", 1)
     Path("a.conll").write_text("-DOCSTART- O\n\nAnna X\nvisits X\nOslo X\n\n\nBen X\n\n")
     assert command("predict", tag_run, "--data", "a.conll").lines == [
         *("-DOCSTART- O", "", "Anna X B-PER", "visits X O", "Oslo X B-LOC", "", "", "Ben X B-PER", "")
@@ -232,7 +232,7 @@ def test_a_bad_row_is_an_error_with_its_place(command: Any, classify_run: Path) 
         1,
         [
             "error: a.csv:3: 2 columns expected, 1 found ('2').",
-            "Fix that row, or leave it out: what comes in goes out with a prediction.",
+            "Fix that row, or remove it: every row gets a prediction.",
         ],
     )
     assert not Path("out.csv").exists()
@@ -245,7 +245,7 @@ def test_of_a_refused_table_nothing_comes_out(command: Any, classify_run: Path, 
     for options in ((), ("--json",)):
         empty = command("predict", classify_run, "--data", "header.csv", *options)
         assert (empty.code, empty.out) == (1, "")
-        assert empty.error == ["error: header.csv: there is no row in it.", "Check the step that wrote it."]
+        assert empty.error == ["error: header.csv has no rows.", "Check the step that wrote it."]
 
 
 def test_a_line_without_a_blank_comes_out_as_it_is(command: Any, mask_run: Path) -> None:
@@ -253,7 +253,7 @@ def test_a_line_without_a_blank_comes_out_as_it_is(command: Any, mask_run: Path)
     assert outcome.code == 0
     assert [line.split()[0] if line else "" for line in outcome.lines] == ["the", "", "the", "the"]
     assert outcome.lines[2] == "the dog runs"
-    assert "note: without a [MASK], and written as they are: line 3" in outcome.err
+    assert "note: without a [MASK], printed unchanged: line 3" in outcome.err
     alone = command("predict", mask_run, "the dog runs")
     assert alone.code == 2
     assert alone.error[0] == "error: There is no [MASK] in 'the dog runs'."
@@ -263,8 +263,8 @@ def test_the_name_of_a_file_gets_a_hint(command: Any, classify_run: Path, table:
     outcome = command("predict", classify_run, table)
     assert outcome.code == 0
     assert outcome.err == (
-        "note: 'test.csv' is taken as a text, and there is a file of that name. Its content: --data test.csv for a "
-        "table, < test.csv for lines\n"
+        "note: 'test.csv' is read as text, but a file has that name. For its content: --data test.csv for a table, "
+        "< test.csv for its lines\n"
     )
     assert command("predict", classify_run, "x" * 5000).code == 0  # too long for the name of a file
 
@@ -272,22 +272,18 @@ def test_the_name_of_a_file_gets_a_hint(command: Any, classify_run: Path, table:
 @pytest.mark.parametrize("fixture", ["trained", "language_run"])
 def test_a_run_of_another_kind_names_its_command(command: Any, fixture: str, request: pytest.FixtureRequest) -> None:
     run = request.getfixturevalue(fixture)
-    task, verb = ("translate", "translate") if fixture == "trained" else ("language", "generate")
+    kind, verb = ("Translator", "translate") if fixture == "trained" else ("LanguageModel", "generate")
     outcome = command("predict", run, "a dog")
-    assert (outcome.code, outcome.error) == (
-        2,
-        [
-            f"error: {run} was trained for the task '{task}': it has nothing to predict.",
-            f"Use it with: regard {verb} {run}",
-        ],
-    )
+    assert outcome.code == 2
+    assert outcome.error[0].startswith(f"error: {run} is a {kind}, not a run that regard predict can use: ")
+    assert outcome.error[1] == f"Use it with: regard {verb} {run}"
 
 
 def test_options_that_do_not_go_together(command: Any, classify_run: Path, table: Path) -> None:
     cases = {
-        ("a dog", "--data", table): "Texts come from --data or from the command line, not from both.",
-        ("a dog", "--text", "text"): "--text names a column, and no table is given.",
-        ("a dog", "--top", 0): "--top is at least 1, not 0.",
+        ("a dog", "--data", table): "Inputs come from --data or from the command line, not from both.",
+        ("a dog", "--text", "text"): "--text names a column, but there is no table.",
+        ("a dog", "--top", 0): "--top must be at least 1, not 0.",
         ("--data", table, "--output", table): "test.csv is the file that is read.",
         ("a dog", "--output", "none/out"): "none/out cannot be written: No such file or directory.",
     }
@@ -301,8 +297,8 @@ def test_the_name_of_the_output_may_not_be_of_another_format(command: Any, class
     assert (outcome.code, outcome.error) == (
         2,
         [
-            "error: test.csv comes out in its own format, and o.jsonl has the name of another.",
-            "Let the name given with --output end as test.csv does.",
+            "error: test.csv is written in its own format, but o.jsonl has the name of another.",
+            "End the name given with --output as test.csv does.",
         ],
     )
     assert command("predict", classify_run, "--data", table, "--output", "o.jsonl", "--json").code == 0
@@ -310,19 +306,13 @@ def test_the_name_of_the_output_may_not_be_of_another_format(command: Any, class
 
 def test_options_that_a_task_does_not_have(command: Any, regress_run: Path, mask_run: Path) -> None:
     top = command("predict", regress_run, "AAAA", "--top", 2)
-    assert (top.code, top.error) == (
-        2,
-        [
-            f"error: --top is for runs of classify, mask and image, and {regress_run} is one of regress.",
-            "Leave --top out.",
-        ],
-    )
+    assert (top.code, top.error) == (2, ["error: --top does not apply to regress runs.", "Leave it out."])
     data = command("predict", mask_run, "--data", "a.csv")
     assert (data.code, data.error) == (
         2,
         [
-            f"error: --data is for tables and columns, and {mask_run} fills the blanks of lines.",
-            f"Give the lines on standard input: regard predict {mask_run} < a.csv",
+            "error: --data does not apply to mask runs.",
+            f'Give the inputs themselves: regard predict {mask_run} "… [MASK] …"',
         ],
     )
     second = command("predict", mask_run, "the [MASK]", "--text-b", "x")

@@ -12,7 +12,7 @@ from regard.training.summary import summarise
 def test_a_finished_run_goes_on_when_its_end_is_moved(command: Any, own_run: Path) -> None:
     over = command("resume", own_run)
     assert over.code == 0
-    assert "The run was finished before: 120 steps are done." in over.err
+    assert "The run was already finished: 120 steps are done." in over.err
     moved = command("resume", own_run, "--steps", 122, "--json")
     assert moved.code == 0
     steps = [event["step"] for line in moved.lines if (event := json.loads(line))["event"] == "updated"]
@@ -56,7 +56,7 @@ def test_other_limits_move_alone() -> None:
 def test_a_run_that_ended_by_epochs_goes_on(command: Any, corpus: tuple[str, str], tiny_flags: list[str]) -> None:
     assert command("train", "translate", "--train", *corpus, "--run", "r", "--epochs", 1, *tiny_flags).code == 0
     over = command("resume", "r")
-    assert "To go on, move its end: regard resume r --epochs N" in over.err
+    assert "To train longer: regard resume r --epochs N" in over.err
     before = summarise(RunFolder(Path("r")))
     moved = command("resume", "r", "--epochs", 2, "--set", "training.validate_samples=0")
     assert moved.code == 0

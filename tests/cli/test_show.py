@@ -19,7 +19,7 @@ def test_what_a_run_is_and_reached(command: Any, trained: Path, corpus: tuple[st
     assert facts["reached"].startswith("step 120 of 120, epoch ")
     assert facts["best"].startswith("step ")
     assert facts["average"].startswith("loss ")
-    assert facts["average"].endswith(f"; {trained} means it")
+    assert facts["average"].endswith(f"; {trained} names it")
     names = [line.split()[0] for line in outcome.lines[outcome.lines.index("") + 2 :]]
     assert names == ["step-00000040", "step-00000080", "step-00000120", "average-00000120"]
     assert outcome.out.count("★ best") == 1
@@ -48,7 +48,7 @@ def test_json(command: Any, trained: Path) -> None:
 def test_a_run_that_was_stopped(command: Any, own_run: Path) -> None:
     for name in ("step-00000120", "average-00000120"):
         shutil.rmtree(own_run / "checkpoints" / name)
-    assert f"state       stopped; go on with: regard resume {own_run}" in command("show", own_run).lines
+    assert f"state       stopped; resume it with: regard resume {own_run}" in command("show", own_run).lines
 
 
 def test_an_average_of_the_past_is_not_what_the_name_means(command: Any, own_run: Path) -> None:

@@ -95,7 +95,7 @@ def test_long_work_shows_a_bar_with_speed_and_time_left(screen: io.StringIO, mon
         monkeypatch.setattr(time, "monotonic", lambda: now + 4)
         waiting(100)
     assert "translating" in screen.getvalue()
-    assert "100 of 400 lines, 25 a second, 12 s left" in screen.getvalue()
+    assert "100 of 400 lines, 25 per second, 12 s left" in screen.getvalue()
 
 
 def test_the_parts_of_long_work_add_up(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +115,8 @@ def test_without_a_terminal_long_work_says_a_line_now_and_then(
             monkeypatch.setattr(time, "monotonic", lambda seconds=seconds: now + seconds)
             waiting(done)
     assert capsys.readouterr().err.splitlines() == [
-        "reading: 220 pairs, 20 a second",
-        "reading: 440 pairs, 20 a second",
+        "reading: 220 pairs, 20 per second",
+        "reading: 440 pairs, 20 per second",
     ]
 
 

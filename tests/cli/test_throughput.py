@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.cli.throughput import Pace
+from regard.cli.throughput import Throughput
 from regard.config import RunConfig, TrainingConfig
 from regard.runtime import Machine
 from regard.training.events import Report
@@ -24,7 +24,7 @@ UPDATE = Update(
 )
 
 
-def pace(*, total_steps: int, minutes: float) -> Pace:
+def pace(*, total_steps: int, minutes: float) -> Throughput:
     """A run that goes on from step 10 after a minute of training."""
     report = Report(
         run=Path("runs/x"),
@@ -38,7 +38,7 @@ def pace(*, total_steps: int, minutes: float) -> Pace:
         step=10,
         seconds=60.0,
     )
-    return Pace(report)
+    return Throughput(report)
 
 
 def test_numbers_are_smoothed_from_the_first_on() -> None:

@@ -28,10 +28,10 @@ def report(total_steps: int, training: TrainingConfig) -> Report:
 @pytest.mark.parametrize(
     ("total_steps", "minutes", "text"),
     [
-        (4000, 0.0, "about 17 min and the validations (0.25 s a step)"),
-        (4000, 3.0, "3 min, validations included (0.25 s a step)"),
-        (40, 3.0, "about 10 s and the validations (0.25 s a step)"),
-        (0, 3.0, "3 min, validations included (0.25 s a step)"),
+        (4000, 0.0, "about 17 min and the validations (0.25 s per step)"),
+        (4000, 3.0, "3 min, validations included (0.25 s per step)"),
+        (40, 3.0, "about 10 s and the validations (0.25 s per step)"),
+        (0, 3.0, "3 min, validations included (0.25 s per step)"),
     ],
 )
 def test_the_nearer_end_decides_the_time(total_steps: int, minutes: float, text: str) -> None:
@@ -40,7 +40,7 @@ def test_the_nearer_end_decides_the_time(total_steps: int, minutes: float, text:
 
 def test_time_already_spent_counts() -> None:
     going_on = dataclasses.replace(report(4000, TrainingConfig(minutes=5)), step=3000, seconds=240.0)
-    assert time_needed(going_on) == "1 min, validations included (0.25 s a step)"
+    assert time_needed(going_on) == "1 min, validations included (0.25 s per step)"
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_every_end_is_named(training: TrainingConfig, text: str) -> None:
 
 def test_batches_of_an_update_are_named() -> None:
     four = TrainingConfig(accumulate=4)
-    assert learning(four, "translate").startswith("4,096 tokens a batch, 4 batches an update, ")
-    assert learning(four, "image").startswith("128 images a batch, 4 batches an update, ")
+    assert learning(four, "translate").startswith("4,096 tokens per batch, 4 batches per update, ")
+    assert learning(four, "image").startswith("128 images per batch, 4 batches per update, ")
 
 
 def test_threads_matter_on_a_cpu_only() -> None:

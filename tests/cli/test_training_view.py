@@ -60,8 +60,8 @@ def show(*events: Event, advise: bool = True) -> None:
 def test_people_see_the_run_go(capsys: pytest.CaptureFixture[str]) -> None:
     show(REPORT, Updated(update=UPDATE, total_steps=400), Saved(step=101, path=Path("x")), VALIDATED, FINISHED)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["run       runs/my run, from step 100", "model     a network of your own, 1,234 parameters"]
-    assert "time      about 2 min and the validations (0.5 s a step)" in lines
+    assert lines[:2] == ["run       runs/my run, from step 100", "model     a custom network, 1,234 parameters"]
+    assert "time      about 2 min and the validations (0.5 s per step)" in lines
     assert "disk      up to 35 MB (7 checkpoints of 5.0 MB)" in lines
     assert [line for line in lines if line.startswith("step 101/400  loss 3.500  2,000 tokens/s  ")]
     at = lines.index("step 101: validation loss 2.000, perplexity 7.39, BLEU 12.3  ★ best so far")
@@ -101,7 +101,7 @@ def test_updates_without_a_number_and_notes_are_told(capsys: pytest.CaptureFixtu
     skipped = dataclasses.replace(UPDATE, loss=float("nan"), skipped=True)
     show(REPORT, Updated(update=skipped, total_steps=400), Noted(text="step-00000100 is skipped."), FINISHED)
     lines = capsys.readouterr().err.splitlines()
-    assert "note: step 101: the loss is no number; the update is skipped" in lines
+    assert "note: step 101: NaN or infinite loss; the update is skipped" in lines
     assert "note: step-00000100 is skipped." in lines
 
 
@@ -115,7 +115,7 @@ def test_an_average_is_called_one(capsys: pytest.CaptureFixture[str], best: bool
     assert "step 400: validation" not in shown
     assert (
         "Best validation at step 400: loss 2.000\n"
-        "Average of checkpoints, which 'runs/my run' means now: loss 1.750, BLEU 20.0\n"
+        "Average of checkpoints, now used as 'runs/my run': loss 1.750, BLEU 20.0\n"
     ) in shown
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_was_over_before_says_how_to_go_on(capsys: pytest.CaptureFixt
     report = dataclasses.replace(REPORT, config=RunConfig(task="translate", training=training))
     show(report, dataclasses.replace(FINISHED, step=100, reason=reason))
     assert (
-        f"The run was finished before: {reason}. To go on, move its end: regard resume 'runs/my run' --{name} N"
+        f"The run was already finished: {reason}. To train longer: regard resume 'runs/my run' --{name} N"
     ) in capsys.readouterr().err
 
 
@@ -150,7 +150,7 @@ def test_a_signal_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     stopped = dataclasses.replace(FINISHED, signal=2)
     show(REPORT, stopped)
     assert capsys.readouterr().err.splitlines()[-2:] == [
-        "Stopped at step 400; the run is saved. Go on with:",
+        "Stopped at step 400; the run is saved. Resume it with:",
         "  regard resume 'runs/my run'",
     ]
     show(REPORT, stopped, advise=False)

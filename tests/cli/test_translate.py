@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli import translate as module
-from regard.cli.translate import listed, one_line
+from regard.cli import lines as module
 from regard.tasks.translation.task import TranslationTask
 
 
@@ -61,7 +60,7 @@ def test_other_encodings_are_refused_with_the_line(command: Any, trained: Path) 
     assert outcome.code == 1
     assert outcome.error == [
         r"error: standard input, line 2: not UTF-8 ('a caf\xe9').",
-        "Text in UTF-8 is expected; iconv turns other encodings into it: iconv -f latin1 -t utf-8",
+        "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8",
     ]
 
 
@@ -73,8 +72,8 @@ def test_a_run_of_another_task_is_refused_before_anything_is_read(
         outcome = command("translate", *runs)
         assert outcome.code == 2
         assert outcome.error == [
-            f"error: {language_run} was trained for the task 'language', not for 'translate'.",
-            "Name a run of the task translate.",
+            f"error: {language_run} is a LanguageModel, not a Translator: it was trained for the task 'language'.",
+            f"Use it with: regard generate {language_run}",
         ]
 
 
@@ -131,7 +130,7 @@ def test_long_lines_are_told(command: Any, trained: Path) -> None:
     long = ". ".join(["the dog runs and sees the old man"] * 40)
     outcome = command("translate", trained, "--beam", 1, "--max-length", 5, "a dog", long)
     assert len(outcome.lines) == 2
-    assert outcome.err == "note: longer than the model takes, and translated in parts: line 2\n"
+    assert outcome.err == "note: longer than the model reads, translated in parts: line 2\n"
 
 
 def test_at_a_keyboard_each_line_is_answered_at_once(
@@ -142,18 +141,18 @@ def test_at_a_keyboard_each_line_is_answered_at_once(
             return True
 
     sizes: list[int] = []
-    ordinary = TranslationTask.translate
+    ordinary = TranslationTask.predict
 
-    def watched(self: TranslationTask, models: Any, texts: Any, *others: Any, **options: Any) -> Any:
-        sizes.append(len(texts))
-        return ordinary(self, models, texts, *others, **options)
+    def watched(self: TranslationTask, model: Any, inputs: Any, options: Any) -> Any:
+        sizes.append(len(inputs))
+        return ordinary(self, model, inputs, options)
 
-    monkeypatch.setattr(TranslationTask, "translate", watched)
+    monkeypatch.setattr(TranslationTask, "predict", watched)
     monkeypatch.setattr(io, "TextIOWrapper", Keyboard)
     outcome = command("translate", trained, stdin=b"a dog\na cat\n")
     assert sys.stdin.isatty()
     assert sizes == [1, 1]
-    assert outcome.err == "Write a sentence a line; Ctrl-D ends.\n"
+    assert outcome.err == "Type one sentence per line; Ctrl-D ends.\n"
 
 
 def test_a_damaged_checkpoint_is_skipped_and_told(command: Any, own_run: Path) -> None:
@@ -212,10 +211,14 @@ def test_numbers_out_of_their_range(command: Any, trained: Path, flags: tuple[st
     assert outcome.error == [f"error: {problem}", f"Correct {flags[0]} and run the command again."]
 
 
-def test_a_translation_stays_on_its_line_and_in_its_column() -> None:
-    assert one_line("a\nb\r\tc") == "a b  c"
+def test_an_empty_line_keeps_the_columns_of_the_n_best(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "--n-best", 2, stdin=b"a dog\n\n")
+    assert [line.count("\t") for line in outcome.lines] == [2, 2, 2]
+    assert outcome.lines[2] == "2\t0.0000\t"
 
 
-def test_many_lines_are_not_all_listed() -> None:
-    assert listed([3]) == "line 3"
-    assert listed(range(1, 1003)) == "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 992 more"
+def test_an_option_wins_over_the_runs_own_setting(command: Any, own_run: Path) -> None:
+    config = own_run / "config.toml"
+    config.write_text(config.read_text().replace("n_best = 1", "n_best = 2"))
+    assert len(command("translate", own_run, "a dog").lines) == 2
+    assert len(command("translate", own_run, "a dog", "--n-best", 1).lines) == 1

@@ -1,6 +1,7 @@
 """Several runs of one task on one test set: scores, paired significance, size, throughput."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -36,8 +37,10 @@ def compare(
     evaluations = {str(run.reference): _evaluated(run, first, files, settings) for run in loaded}
     sizes = {str(run.reference): run.n_parameters for run in loaded}
     if all(one.generated is not None for one in evaluations.values()):
-        return _compare_generated(evaluations, sizes, settings)
-    return _compare_statistics(evaluations, sizes)
+        found = _compare_generated(evaluations, sizes, settings)
+    else:
+        found = _compare_statistics(evaluations, sizes)
+    return replace(found, notes=(*found.notes, *_reading_notes(loaded, settings)))
 
 
 def _evaluated(run: Run[Any], first: Run[Any], files: Files, settings: Mapping[str, Any]) -> Evaluation:
@@ -57,6 +60,18 @@ def _columns(run: Run[Any]) -> list[str]:
 
 def _reads(run: Run[Any], name: str) -> bool:
     return run.spec.reads_setting("data", name)
+
+
+def _reading_notes(runs: Sequence[Run[Any]], given: Mapping[str, Any]) -> list[str]:
+    """Say by which settings the test set is read where the runs were trained with different ones."""
+    first, *others = runs
+    return [
+        f"The test set is read as {first.reference} was trained: data.{name} = {getattr(first.config.data, name)!r}."
+        for name in _columns(first)
+        if name != "on_bad"
+        and name not in given
+        and any(getattr(other.config.data, name) != getattr(first.config.data, name) for other in others)
+    ]
 
 
 def _compare_generated(
@@ -110,6 +125,7 @@ def _compare_statistics(evaluations: Mapping[str, Evaluation], sizes: Mapping[st
             statistics=[next(own for own in one.statistics if own.metric == metric) for metric in alike],
             parameters=sizes[name],
             seconds=one.seconds,
+            counts={one.unit: one.count} if one.unit != unit else {},
         )
         for name, one in evaluations.items()
     ]

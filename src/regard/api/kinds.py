@@ -6,7 +6,7 @@ One input gives one result, a list gives a list of results.
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack, overload
 
@@ -33,7 +33,7 @@ from regard.tasks.labelling.similarity import SimilarityTask
 from regard.tasks.labelling.tagging import TaggedText, TaggingTask
 from regard.tasks.language_model.continuation import Continuation
 from regard.tasks.language_model.task import LanguageModelTask
-from regard.tasks.options import GenerationOptions, Progress
+from regard.tasks.options import GenerationOptions, Options, Progress
 from regard.tasks.results import Results
 from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation
@@ -147,25 +147,23 @@ class Translator(TextRun):
         self, texts: str | Texts, **settings: Unpack[TranslationSettings]
     ) -> Translation | Results[Translation]:
         """Translate lines; `ensemble`: further translators that vote on every token."""
-        found: Translation | Results[Translation] = self._predict(
-            texts, self._voting(settings), is_one=isinstance(texts, str)
-        )
+        found: Translation | Results[Translation] = self._predict(texts, settings, is_one=isinstance(texts, str))
         return found
 
     def evaluate(self, files: Files, **settings: Unpack[TranslationSettings]) -> Evaluation:
         """Translate a test set and score it: BLEU, chrF and TER (or other `metrics`), perplexity of the references."""
-        return self.evaluate_with(files, self.options(self._voting(settings)))
+        return self.evaluate_with(files, self.options(settings))
 
-    def _voting(self, settings: TranslationSettings) -> dict[str, Any]:
-        """The settings with the models of an ensemble, which must share a vocabulary."""
-        ensemble = settings.get("ensemble", ())
+    def options(self, settings: Mapping[str, Any]) -> Options:
+        """The same with the models of an ensemble, which must share a vocabulary."""
+        ensemble: Sequence[Translator] = settings.get("ensemble", ())
         for other in ensemble:
             if other.task.vocabulary.fingerprint() != self.task.vocabulary.fingerprint():
                 raise UsageError(
                     f"{other.reference} has another vocabulary than {self.reference}: they cannot vote on tokens.",
                     "Train the runs of an ensemble on one vocabulary (regard train … --vocabulary RUN).",
                 )
-        return {**settings, "ensemble": tuple(other.model for other in ensemble)}
+        return super().options({**settings, "ensemble": tuple(other.model for other in ensemble)})
 
     def _reading(self) -> tuple[Tokenizer | None, int]:
         return self.task.vocabulary.source, self.config.data.max_length
@@ -196,6 +194,12 @@ class LanguageModel(TextRun):
     def evaluate(self, files: Files, **settings: Unpack[GenerationSettings]) -> Evaluation:
         """Read a text: its loss, perplexity and bits per byte."""
         return self.evaluate_with(files, self.options(settings))
+
+    def options(self, settings: Mapping[str, Any]) -> Options:
+        """The same, but a beam that is asked for is searched with, although a language model samples by itself."""
+        if settings.get("beam", 1) > 1:
+            settings = {"sample": False, **settings}
+        return super().options(settings)
 
     def _reading(self) -> tuple[Tokenizer | None, int]:
         return self.task.tokenizer, sys.maxsize

@@ -15,13 +15,13 @@ def average(
     run: Annotated[str, Parameter(help="the folder of the run")],
     /,
     *,
-    last: Annotated[int | None, Parameter(help="average so many of the newest checkpoints")] = None,
-    steps: Annotated[str, Parameter(metavar="N,N…", help="average the checkpoints of these steps")] = "",
+    last: Annotated[int | None, Parameter(help="how many of the newest checkpoints to average")] = None,
+    steps: Annotated[str, Parameter(metavar="N,N…", help="the steps of the checkpoints to average")] = "",
     json: JsonFlag = False,
 ) -> None:
     """Average the weights of several checkpoints of a run, which often translates better than any of them.
 
-    RUN@average means it then, and so does the run's plain name, if no checkpoint is newer; RUN@best and RUN@last are
+    RUN@average then names it, and so does the run's plain name, if no checkpoint is newer; RUN@best and RUN@last stay
     what they were.
     """
     if (last is None) == (not steps):
@@ -40,6 +40,6 @@ def average(
     if json:
         print_json({"run": run, "checkpoint": str(checkpoint.path), "steps": averaged})
         return
-    meant = f"{run} and {run}@average mean" if is_plain else f"{run}@average means"
-    tell(f"The average of the steps {', '.join(map(str, averaged))}; {meant} it now:")
+    names = f"{run} and {run}@average now name" if is_plain else f"{run}@average now names"
+    tell(f"Averaged steps {', '.join(map(str, averaged))}; {names} the result:")
     print_lines([str(checkpoint.path)])

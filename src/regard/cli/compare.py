@@ -1,21 +1,22 @@
-"""`regard compare`: several runs on one test set, side by side."""
+"""`regard compare`: several runs on one test set, side by side, with significance tests."""
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.evaluate import (
-    DataOption,
-    OnBadOption,
-    TokenizeOption,
-    refuse_option_of_text,
-    refuse_options_of_translation,
-    refuse_search,
-)
 from regard.cli.loading import load_runs
-from regard.cli.options import JsonFlag, SearchOptions, SourceOption, TargetOption, as_fields, changed
-from regard.cli.terminal import Stages, note, print_facts, print_json, print_lines, print_table, results, tell
+from regard.cli.options import (
+    JsonFlag,
+    ReadingOptions,
+    ScoreOptions,
+    SearchOptions,
+    TestSetOption,
+    named,
+    settings_of,
+)
+from regard.cli.outputs import refuse_picture
+from regard.cli.refusals import check_runs
+from regard.cli.terminal import Stages, note, print_facts, print_json, print_lines, results, show_table, tell
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,62 +25,62 @@ if TYPE_CHECKING:
 
 def compare(
     *runs: Annotated[str, Parameter(name="RUN", help="two runs or more; the first is the baseline")],
-    data: DataOption,
-    source: SourceOption = "",
-    target: TargetOption = "",
-    on_bad: OnBadOption = "",
-    tokenize: TokenizeOption = "13a",
+    data: TestSetOption,
+    reading: ReadingOptions | None = None,
+    scores: ScoreOptions | None = None,
     search: SearchOptions | None = None,
-    by_length: Annotated[bool, Parameter(help="show BLEU by the length of the source sentence, too")] = False,
-    picture: Annotated[str, Parameter(metavar="FILE", help="draw BLEU by length into a .png, .svg or .pdf file")] = "",
+    by_length: Annotated[bool, Parameter(help="also show the first metric by source length")] = False,
+    picture: Annotated[
+        str, Parameter(metavar="FILE", help="draw the first metric by source length into a .png, .svg or .pdf file")
+    ] = "",
     json: JsonFlag = False,
 ) -> None:
-    """Compare runs on a test set: size, speed, scores, and whether a difference is more than chance.
+    """Compare runs of one task on a test set: size, throughput, scores, and whether differences are significant.
 
-    Each run is tested against the first by paired bootstrap and by approximate randomisation; a p below 0.05 is the usual
-    mark of a real difference. Of translators the sentences are shown on which they differ the most. Language models are
-    paired over the documents of the text, or, where these are fewer than 100, over stretches of 1,000 characters; models
-    of different vocabularies are compared by bits per byte alone.
+    Each run is tested against the first by paired bootstrap and by approximate randomisation (and by McNemar's test where
+    an example is right or wrong); p < 0.05 is the usual mark of a significant difference. Of generated text, the examples
+    on which the runs differ most are shown. Language models are paired over the documents of the text, or, where these
+    are fewer than 100, over stretches of 1,000 characters; models with different vocabularies are compared by bits per
+    byte only.
     """
     if len(runs) < 2:
-        raise UsageError("A comparison needs at least two runs.", "Name them: regard compare RUN RUN --data FILE FILE")
+        raise UsageError("A comparison needs at least two runs.", "Name them: regard compare RUN RUN --data FILE…")
+    options = named(reading or ReadingOptions(), scores or ScoreOptions(), search or SearchOptions())
+    options |= {"by_length": by_length, "picture": picture}
+    spec = check_runs("compare", runs, options)
+    if picture:
+        refuse_picture(picture, data)  # now, not after the work
+    settings = settings_of(options, but=("by_length", "picture"))
     loaded = load_runs(runs)
-    translates = loaded[0].config.task == "translate"
-    if translates:
-        refuse_option_of_text(runs[0], on_bad)
-    else:
-        others = {"to": target, "tokenize": tokenize != "13a", "by_length": by_length, "picture": picture}
-        refuse_search(runs[0], search)
-        refuse_options_of_translation(runs[0], **others)
-    for one in loaded:
-        decoding = changed(one.config.decoding, **as_fields(search))
-        one.config = dataclasses.replace(one.config, decoding=decoding)
     from regard import api
 
-    with Stages(unit="sentences" if translates else "tokens", others={"encoding": "lines"}) as stages:
-        found = api.compare(
-            loaded, data, source=source, target=target, tokenize=tokenize, on_bad=on_bad, progress=stages
-        )
+    with Stages(unit=spec.unit, others={"encoding": "lines", "decoding": "images"}) as stages:
+        found = api.compare(loaded, data, **settings, progress=stages)
     if picture:
         draw_lengths(found, picture)
+    show_comparison(found, json=json, by_length=by_length)
+
+
+def show_comparison(found: "Comparison", *, json: bool, by_length: bool) -> None:
+    """Show the tables of a comparison and the examples on which the runs differ most."""
     for text in found.notes:
         note(text)
     if json:
         print_json(found.to_json())
         return
     if found.unit != found.throughput_unit:
-        tell(f"{found.amount:,} {found.throughput_unit}; paired are {found.n_units:,} {found.unit}")
+        tell(f"{found.amount:,} {found.throughput_unit}; paired over {found.n_units:,} {found.unit}")
     tables = [found.table(), found.significance_table(), found.length_table() if by_length else None]
     for number, table in enumerate(table for table in tables if table):
         print_lines([""] if number else [])
-        print_table(table.headings, table.rows, left=table.left)
+        show_table(table)
     for example in found.examples:
         print_lines(["", example.heading])
         print_facts(example.facts(), results())
 
 
 def draw_lengths(found: "Comparison", file: str) -> None:
-    """Draw BLEU by the length of the source, where there are sentences."""
+    """Draw the first metric by the length of the source, where there are sentences."""
     from regard.inspection.curves import lengths_picture
     from regard.inspection.render import save
 
@@ -88,4 +89,4 @@ def draw_lengths(found: "Comparison", file: str) -> None:
         row.system: [bucket.scores[0].value for bucket in row.by_length if bucket.sentences] for row in found.results
     }
     ranges, counts = [bucket.label for bucket in held], [bucket.sentences for bucket in held]
-    note(f"drawn: {save(lengths_picture(ranges, counts, scores, label=held[0].scores[0].label), file)}")
+    tell(f"drawn: {save(lengths_picture(ranges, counts, scores, label=held[0].scores[0].label), file)}")

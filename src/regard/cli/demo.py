@@ -1,6 +1,6 @@
 """`regard demo`: the whole road on the built-in corpus, offline: train, score, translate, draw, what next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,13 +8,14 @@ from cyclopts import Parameter
 
 from regard.cli.options import check_option
 from regard.cli.terminal import Stages, Waiting, busy, print_facts, print_lines, print_table, results, shell_word, tell
-from regard.config import TrainingConfig, from_tables
+from regard.config import from_tables
 from regard.runs.folder import RunFolder
 from regard.training.summary import summarise
 
 if TYPE_CHECKING:
-    from regard.api import Evaluation, Run
+    from regard.api import Translator
     from regard.config import RunConfig
+    from regard.tasks.evaluation import Evaluation
     from regard.training.events import Event, Finished
 
 SIZES = {"train": 30_000, "valid": 500, "test": 500, "long": 200}
@@ -47,9 +48,9 @@ def demo(
 ) -> int:
     """Train a small English-German translator on the built-in corpus, score it, use it and draw its attention.
 
-    Nothing is downloaded. A demo that was stopped goes on; a finished one stays, and a new folder is taken.
+    Nothing is downloaded. A demo that was stopped is resumed; a finished one stays, and a new folder is taken.
     """
-    check_option(TrainingConfig, "steps", steps)
+    check_option("training.steps", steps)
     folder = choose_folder(Path(run or "runs/demo"))
     if not is_demo(folder):
         RunFolder.create(folder)  # a folder of something else is refused before anything is written into it
@@ -57,15 +58,15 @@ def demo(
         write_corpus(folder / "corpus")
     finished = train(folder, steps)
     if finished.signal:
-        tell(f"Go on with:\n  regard demo --run {shell_word(folder)}")
+        tell(f"Resume it with:\n  regard demo --run {shell_word(folder)}")
         return 128 + finished.signal
-    from regard.api import load
+    from regard.api import Translator
 
-    loaded = load(folder)
+    loaded = Translator.load(folder)
     score(loaded, folder / "corpus")
     picture = draw_attention(loaded, folder)
     name = shell_word(folder)
-    tell(f"\nThe picture {picture} shows where the model looked while it wrote. Next:")
+    tell(f"\n{picture} shows which source words the model attended to. Next:")
     for command in (
         f'translate {name} "The old woman gives the child a book."',
         f"show {name}",
@@ -130,9 +131,8 @@ def settings(corpus: Path, steps: int) -> "RunConfig":
     return from_tables({**TABLES, "data": data, "training": training}, origin="demo")
 
 
-def score(run: "Run", corpus: Path) -> None:
+def score(run: "Translator", corpus: Path) -> None:
     """Score the run on sentences it has not seen and on longer ones, beside a dictionary; show some outputs."""
-    from regard.api import read_test_set
     from regard.demo.corpus import dictionary_baseline
     from regard.evaluation.generated_text import score_translations
 
@@ -140,33 +140,34 @@ def score(run: "Run", corpus: Path) -> None:
     for split, label in (("test", "unseen sentences"), ("long", "longer than any in training")):
         files = [str(corpus / f"{split}.en"), str(corpus / f"{split}.de")]
         found = evaluate(run, files, SIZES[split])
-        pairs = read_test_set(files)
-        word_for_word = [dictionary_baseline(pair.source) for pair in pairs]
-        [baseline] = score_translations(word_for_word, found.references, metrics=("bleu",))
-        values = [one.value for one in found.scores if one.name in ("bleu", "chrf")]
-        rows.append([label, f"{len(pairs):,}", *(f"{value:.1f}" for value in (*values, baseline.value))])
-        examples += list(zip(pairs, found.translations, strict=True))[:N_EXAMPLES]
+        assert found.generated is not None
+        sources, [references], outputs = found.generated.sources, found.generated.references, found.generated.outputs
+        word_for_word = [dictionary_baseline(source) for source in sources]
+        [baseline] = score_translations(word_for_word, references, metrics=("bleu",))
+        values = (found["bleu"], found["chrf"], baseline.value)
+        rows.append([label, f"{found.count:,}", *(f"{value:.1f}" for value in values)])
+        examples += list(zip(sources, references, outputs, strict=True))[:N_EXAMPLES]
     print_table(["test set", "sentences", "BLEU", "chrF", "BLEU of a dictionary, word for word"], rows)
-    for pair, output in examples:
+    for example in examples:
         print_lines([""])
-        print_facts([("source", pair.source), ("expected", pair.target), ("output", output)], results())
+        print_facts(list(zip(("source", "expected", "output"), example, strict=True)), results())
 
 
-def evaluate(run: "Run", files: Sequence[str], n_sentences: int) -> "Evaluation":
+def evaluate(run: "Translator", files: list[str], n_sentences: int) -> "Evaluation":
     """Score the run on one test set, whose size is known."""
     with Waiting("translating", unit="sentences", total=n_sentences) as waiting:
         return run.evaluate(files, progress=lambda what, done: waiting(done))
 
 
-def draw_attention(run: "Run", folder: Path) -> Path:
+def draw_attention(run: "Translator", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
     from regard.inspection.render import attention_picture, save
     from regard.tasks.translation.alignment import cross_attention
 
     text = "Peter believes that the old woman gave the child a new book."
-    vocabulary = run.translation_task.vocabulary
+    vocabulary = run.task.vocabulary
     source = [*vocabulary.source.encode(text), vocabulary.source.end_id]
-    target = vocabulary.target.encode(run.translate([text])[0].text)
+    target = vocabulary.target.encode(run.translate(text).text)
     figure = attention_picture(
         cross_attention(run.model, vocabulary, source, target),
         [*(vocabulary.source.piece_text(id) for id in source[:-1]), "(end)"],

@@ -1,33 +1,29 @@
-"""Options that several commands share, and how they change settings. An option's help is the setting's own."""
+"""Options that several commands share, and what is given of them. An option's help is the setting's own."""
 
 import dataclasses
+import typing
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from regard.config import DataConfig, DecodingConfig, check_range
+from regard.config import DataConfig, DecodingConfig, RunConfig, check_range
+from regard.config.keywords import DecodingSettings
 from regard.errors import UsageError
 
-Settings = TypeVar("Settings")
+SEARCH = Group("Search", "Default: the run's own setting, as in its config.toml.", sort_key=20)
+SAMPLING = Group("Sampling", "Default: the run's own setting, as in its config.toml.", sort_key=30)
+COLUMNS = Group("Data", "Default: as in the run's training data.", sort_key=15)
+SCORES = Group("Scores", sort_key=18)
 
-SEARCH = Group("Search", "Without an option the run's own setting holds, as in its config.toml.", sort_key=20)
-SAMPLING = Group("Sampling", sort_key=30)
-COLUMNS = Group("Labelled data", "Without an option the column is the one that the run was trained with.", sort_key=15)
+# Options whose name is not that of the setting that they change.
+FLAGS = {"source": "--from", "target": "--to", "banned": "--ban"}
 
-JsonFlag = Annotated[bool, Parameter(help="write JSON for programs instead of text for people")]
-SourceOption = Annotated[
-    str,
-    Parameter(
-        name="--from",
-        metavar="CODE",
-        help="language code or column of the source, or of the text, where a file holds several",
-    ),
-]
-TargetOption = Annotated[
-    str,
-    Parameter(name="--to", metavar="CODE", help="language code or column of the target, where a file holds several"),
-]
+
+def flag(name: str) -> str:
+    """Return the option for a setting: --max-length for max_length."""
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def explained(table: type, field: str, **others: Any) -> Parameter:
@@ -36,15 +32,39 @@ def explained(table: type, field: str, **others: Any) -> Parameter:
     return Parameter(help=helps[field], **others)
 
 
-def _column(field: str) -> Parameter:
-    return explained(DataConfig, field, group=COLUMNS, metavar="COLUMN")
+def _column(field: str, **others: Any) -> Parameter:
+    return explained(DataConfig, field, group=COLUMNS, **{"metavar": "COLUMN", **others})
+
+
+def _search(field: str) -> Parameter:
+    return explained(DecodingConfig, field, group=SEARCH)
+
+
+def _sampling(field: str) -> Parameter:
+    return explained(DecodingConfig, field, group=SAMPLING)
+
+
+RunArgument = Annotated[str, Parameter(name="RUN", help="a run: runs/mine, runs/mine@best, runs/mine@400")]
+JsonFlag = Annotated[bool, Parameter(help="print JSON for programs instead of text for people")]
+SourceOption = Annotated[str, explained(DataConfig, "source", name="--from", metavar="CODE")]
+TargetOption = Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE")]
+NBestOption = Annotated[int | None, _search("n_best")]
+SeedOption = Annotated[int | None, Parameter(group=SAMPLING, help="random seed of sampling (1)")]
+TestSetOption = Annotated[
+    tuple[str, ...],
+    Parameter(
+        consume_multiple=True, metavar="FILE…", help="the test set, in any format that the run's task is trained on"
+    ),
+]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ColumnOptions:
-    """Which columns and rows of labelled data are meant; "" leaves the run's own setting."""
+class ReadingOptions:
+    """Which columns, languages and rows of a test set are meant; "" leaves the run's own setting."""
 
+    source: Annotated[str, _column("source", name="--from", metavar="CODE")] = ""
+    target: Annotated[str, _column("target", name="--to", metavar="CODE")] = ""
     text: Annotated[str, _column("text")] = ""
     text_b: Annotated[str, _column("text_b")] = ""
     label: Annotated[str, _column("label")] = ""
@@ -52,19 +72,29 @@ class ColumnOptions:
     split: Annotated[
         str,
         Parameter(
-            group=COLUMNS,
-            metavar="SPLIT",
-            help="rows that --split-column calls test (the default), valid or train; or all",
+            group=COLUMNS, metavar="SPLIT", help="which rows by --split-column: test (the default), valid, train or all"
         ),
     ] = ""
+    on_bad: Annotated[str, _column("on_bad", metavar="POLICY")] = ""
 
 
-def _search(field: str, **others: Any) -> Parameter:
-    return explained(DecodingConfig, field, group=SEARCH, **others)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """How generated text is scored; None and "" leave the usual."""
 
-
-def _sampling(field: str) -> Parameter:
-    return explained(DecodingConfig, field, group=SAMPLING)
+    metrics: Annotated[
+        str,
+        Parameter(
+            group=SCORES,
+            metavar="NAME,NAME…",
+            help="metrics of generated text: bleu, chrf, ter, exact_match, wer, cer (the task's usual ones)",
+        ),
+    ] = ""
+    tokenize: Annotated[
+        str, Parameter(group=SCORES, metavar="NAME", help="tokenizer of BLEU: 13a (the default), intl, none, char, zh")
+    ] = ""
+    lowercase: Annotated[bool, Parameter(group=SCORES, help="ignore case (TER always does)")] = False
 
 
 @Parameter(name="*")
@@ -84,7 +114,7 @@ class SearchOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """How output is drawn at random."""
+    """How output is drawn at random; None leaves the run's own setting."""
 
     sample: Annotated[bool | None, _sampling("sample")] = None
     temperature: Annotated[float | None, _sampling("temperature")] = None
@@ -92,26 +122,37 @@ class SamplingOptions:
     top_p: Annotated[float | None, _sampling("top_p")] = None
 
 
-def changed(settings: Settings, **fields: Any) -> Settings:
-    """Return the settings with those fields changed that are given: None and "" and () are not.
+def named(*groups: object, **options: Any) -> dict[str, Any]:
+    """Return options by the names of the settings that they change: all fields of groups, and single ones."""
+    return {**{name: value for group in groups for name, value in vars(group).items()}, **options}
 
-    A number outside its field's range is refused by the name of its option.
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options that are given, as settings for a run: None, False, "" and () are not.
+
+    A number outside the range of its setting is refused by the name of its option.
     """
-    given = {name: value for name, value in fields.items() if value is not None and value != "" and value != ()}
-    for name, value in given.items():
-        check_option(type(settings), name, value)
-    return dataclasses.replace(settings, **given)  # type: ignore[type-var]
+    found = {name: value for name, value in options.items() if value not in (None, "", ()) and value is not False}
+    for name, value in found.items():
+        if name in DecodingSettings.__annotations__:
+            check_option(f"decoding.{name}", value)
+    return found
 
 
-def check_option(table: type, field: str, value: Any, *, place: str = "") -> None:
-    """Refuse a number outside the range that a field of a settings table declares; `place` is who gave it."""
-    [metadata] = [one.metadata for one in dataclasses.fields(table) if one.name == field]
-    check_range(value, metadata, place or f"--{field.replace('_', '-')}")
+def settings_of(options: Mapping[str, Any], *, but: Collection[str] = ()) -> dict[str, Any]:
+    """Return those options that are given as settings for a run's evaluation, without those that the command keeps."""
+    found = {name: value for name, value in given(options).items() if name not in but}
+    if "metrics" in found:
+        found["metrics"] = tuple(name for part in found["metrics"].split(",") if (name := part.strip()))
+    return found
 
 
-def as_fields(options: SearchOptions | SamplingOptions | ColumnOptions | None) -> dict[str, Any]:
-    """Return a group's options by name, for `changed`."""
-    return {} if options is None else dataclasses.asdict(options)
+def check_option(key: str, value: Any, *, place: str = "") -> None:
+    """Refuse a number outside the range that a key of a run file declares; `place` is who gave it."""
+    table, _, name = key.rpartition(".")
+    kind = typing.get_type_hints(RunConfig)[table] if table else RunConfig
+    [metadata] = [one.metadata for one in dataclasses.fields(kind) if one.name == name]
+    check_range(value, metadata, place or flag(name))
 
 
 def whole_numbers(text: str, *, option: str) -> tuple[int, ...]:

@@ -13,8 +13,10 @@ def refuse_output(file: str, data: Sequence[str] = (), *, role: str = "a file of
     remedy = "Name another file with --output."
     if path.is_dir():
         raise UsageError(f"{file} is a folder.", remedy)
-    if any(Path(one).exists() and path.exists() and path.samefile(one) for one in data):
+    if is_one_of(file, data):
         raise UsageError(f"{file} is {role}.", remedy)
+    if is_inside(file, data):
+        raise UsageError(f"{file} is inside the test set.", remedy)
     if not is_replaced(path):
         return
     try:
@@ -25,6 +27,27 @@ def refuse_output(file: str, data: Sequence[str] = (), *, role: str = "a file of
         trial.unlink()
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}.", remedy) from None
+
+
+def refuse_picture(file: str, data: Sequence[str] = ()) -> None:
+    """Refuse a picture of an unknown format, and one in the place of a file that is read."""
+    from regard.inspection.render import check_ending
+
+    check_ending(file)
+    if is_one_of(file, data) or is_inside(file, data):
+        raise UsageError(f"{file} is a file of the test set.", "Name another file with --picture.")
+
+
+def is_one_of(file: str, files: Sequence[str]) -> bool:
+    """Whether a file is one of several, by whatever names."""
+    path = Path(file)
+    return path.exists() and any(Path(one).exists() and path.samefile(one) for one in files)
+
+
+def is_inside(file: str, folders: Sequence[str]) -> bool:
+    """Whether a file lies in one of the folders, so that it belongs to them."""
+    path = Path(file).resolve()
+    return path.exists() and any(path.is_relative_to(Path(one).resolve()) for one in folders if Path(one).is_dir())
 
 
 def write_output(file: str, lines: Sequence[str]) -> None:

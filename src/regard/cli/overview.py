@@ -1,7 +1,7 @@
 """What `regard` alone says: what most people need, as commands that run."""
 
 OVERVIEW = """\
-regard: build, train, look inside and serve Transformers of your own.
+regard: build, train and look inside Transformers of your own.
 
 See it work, offline, in a few minutes:
   regard demo
@@ -21,7 +21,7 @@ Or a classifier (tag and regress likewise), pre-trained on text without labels i
   regard train classify --train reviews.csv --init runs/words --run runs/mood
   regard predict runs/mood "A lovely film."
 
-Or a network that names images (caption likewise, from a table of images and captions):
+Or an image classifier (caption likewise, from a table of images and captions):
   regard train image --train photos/ --model resnet-20 --run runs/photos
   regard predict runs/photos photo.jpg
 
@@ -36,4 +36,4 @@ See what it reached:
   regard show runs/mine
   regard plot runs/mine
 
-All commands: regard --help. One of them: regard train --help."""
+All commands: regard --help. One of them: regard predict --help. One task: regard train translate --help."""

@@ -1,4 +1,4 @@
-"""`regard plot`: the curves of runs as a picture, or their gradients by layer."""
+"""`regard plot`: learning curves of runs as a picture, or their gradient norms per layer."""
 
 from typing import Annotated
 
@@ -14,13 +14,13 @@ def plot(
     *runs: Annotated[str, Parameter(name="RUN", help="the folders of one run or more")],
     gradients: Annotated[
         bool,
-        Parameter(help="instead, the gradient's norm by layer of runs that recorded it (training.record_gradients)"),
+        Parameter(help="instead, the gradient norm per layer of runs that recorded it (training.record_gradients)"),
     ] = False,
     output: Annotated[
         str, Parameter(metavar="FILE", help="a .png, .svg or .pdf file (curves.png, gradients.png)")
     ] = "",
 ) -> None:
-    """Draw the curves of runs as a picture: losses, the task's score and the learning rate by step."""
+    """Draw the learning curves of runs: losses, the task's score and the learning rate by step."""
     if not runs:
         raise UsageError("No run was named.", "Name the runs to draw: regard plot RUN")
     folders = [RunFolder.open(Reference.parse(run).path) for run in runs]

@@ -1,4 +1,4 @@
-"""`regard resume`: go on with a run that was stopped."""
+"""`regard resume`: training of a run that was stopped, continued."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from regard.cli.terminal import busy
 from regard.config import TrainingConfig
 from regard.runs.folder import RunFolder
 
-END = Group("End", "A run that is finished goes on when the end that it has met is moved.", sort_key=10)
+END = Group("End", "A finished run is trained further if the limit that ended it is raised.", sort_key=10)
 
 
 def resume(
@@ -21,7 +21,7 @@ def resume(
     *,
     steps: Annotated[
         int | None,
-        Parameter(group=END, help="stop after so many updates in all; limits by epochs and minutes go unless given"),
+        Parameter(group=END, help="maximum number of updates in all; drops limits by epochs and minutes unless given"),
     ] = None,
     epochs: Annotated[int | None, explained(TrainingConfig, "epochs", group=END)] = None,
     minutes: Annotated[float | None, explained(TrainingConfig, "minutes", group=END)] = None,
@@ -35,10 +35,10 @@ def resume(
     tensorboard: Annotated[bool, Parameter(help="write scalars into RUN/tensorboard")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Go on with a run that was stopped.
+    """Resume a run that was stopped.
 
-    Training goes on from the last whole checkpoint, to the same weights as if it had never stopped. The files that the
-    run was trained on must not have changed. Settings that are given here are changed for good, in its config.toml.
+    Training continues from the last intact checkpoint, to the same weights as if it had never stopped. The files that the
+    run was trained on must not have changed. Settings given here are written into its config.toml.
     """
     RunFolder.open(run)  # a wrong name is told at once, before torch is loaded
     settings = new_settings(steps=steps, epochs=epochs, minutes=minutes, patience=patience, sets=sets)
@@ -68,6 +68,6 @@ def new_settings(
     limits = {"steps": steps, "epochs": epochs, "minutes": minutes, "patience": patience}
     given = {name: value for name, value in limits.items() if value is not None}
     for name, value in given.items():
-        check_option(TrainingConfig, name, value)
+        check_option(f"training.{name}", value)
     gone = {"epochs": 0, "minutes": 0} if steps else {}
     return {**{f"training.{name}": value for name, value in {**gone, **given}.items()}, **assignments(sets)}

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -31,7 +31,7 @@ def runs(
             note(f"{run} is left out. {error.problem}")
     if json:
         for one in found:
-            print_json(listing(one))
+            print_json(one.to_json())
         return
     if not found:
         tell(f"There is no run in {folder}. Train one: regard train translate --train FILE FILE, or: regard demo")
@@ -40,22 +40,6 @@ def runs(
     headings = ["run", "task", "model", "state", "step", "loss", "score"]
     headings += ["loss of average", "score of average"] if averages else []
     print_table([*headings, "age"], [_cells(one, averages=averages) for one in found], left=(0, 1, 2, 3))
-
-
-def listing(summary: RunSummary) -> dict[str, Any]:
-    """Return what the list knows of a run, for JSON."""
-    return {
-        "run": str(summary.path),
-        "task": summary.config.task,
-        "model": summary.config.model.preset,
-        "state": summary.state,
-        "step": summary.step,
-        "epoch": summary.epoch,
-        "seconds": summary.seconds,
-        "best": dict(summary.best),
-        "average": dict(summary.average),
-        "changed": summary.changed,
-    }
 
 
 def _cells(summary: RunSummary, *, averages: bool) -> list[str]:

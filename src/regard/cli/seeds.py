@@ -1,6 +1,6 @@
-"""`regard train --seeds`: a run a seed, and the mean and deviation of what they reached.
+"""`regard train --seeds`: one run per seed, and the mean and standard deviation of their scores.
 
-The command may be stopped and repeated: runs that are finished stay, one that was stopped goes on.
+The command may be stopped and repeated: runs that are finished stay, one that was stopped is resumed.
 """
 
 import dataclasses
@@ -31,16 +31,16 @@ def read_seeds(text: str) -> tuple[int, ...]:
     """Read what stands behind --seeds."""
     seeds = whole_numbers(text, option="--seeds")
     for seed in seeds:
-        check_option(RunConfig, "seed", seed, place="Each of --seeds")
+        check_option("seed", seed, place="Each of --seeds")
     return seeds
 
 
 def train_seeds(
     config: RunConfig, folder: Path, seeds: Sequence[int], where: RunOptions, *, vocabulary: Path | None
 ) -> int:
-    """Train a run a seed, or finish those that are there, and report what they reached.
+    """Train one run per seed, or finish those that are there, and report their scores.
 
-    A seed whose training fails (its loss is no number, for instance) leaves a gap in the table, and exit code 1.
+    A seed whose training fails (by a NaN loss, for instance) leaves a gap in the table, and exit code 1.
     """
     folders = {seed: folder.with_name(f"{folder.name}-seed{seed}") for seed in seeds}
     for seed, path in folders.items():
@@ -56,7 +56,7 @@ def train_seeds(
             reached[seed] = None
             continue
         if finished.signal:
-            tell(f"Repeat the command with --run {shell_word(folder)} to go on; what is finished stays.")
+            tell(f"Repeat the command with --run {shell_word(folder)} to resume; finished runs stay.")
             return 128 + finished.signal
         reached[seed] = finished
     report(folders, reached, json=where.json)
@@ -93,7 +93,7 @@ def finish(config: RunConfig, path: Path, where: RunOptions, *, vocabulary: Path
     summary = summarise(folder) if folder.exists() else None
     if summary is not None and is_complete(summary):
         if not where.json:
-            tell(f"finished before: {summary.stop_reason}")
+            tell(f"already finished: {summary.stop_reason}")
         return Finished(
             reason=summary.stop_reason,
             step=summary.step,

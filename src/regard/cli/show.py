@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from regard.cli.options import JsonFlag
-from regard.cli.runs import listing
 from regard.cli.scores import score_cell, scores_text
 from regard.cli.terminal import (
     duration,
@@ -38,7 +37,7 @@ def show(
     if json:
         checkpoints = [dataclasses.asdict(one) for one in summary.checkpoints]
         more = {"parameters": summary.n_parameters, "config": to_tables(summary.config), "checkpoints": checkpoints}
-        print_json({**listing(summary), **more})
+        print_json({**summary.to_json(), **more})
         return
     print_facts(rows(summary), results())
     if summary.checkpoints:
@@ -58,7 +57,7 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
     facts = [
         ("run", str(summary.path)),
         ("task", config.task),
-        ("model", f"{config.model.preset or 'a network of its own'}{parameters}"),
+        ("model", f"{config.model.preset or 'a custom network'}{parameters}"),
         ("training", ", ".join(config.data.train)),
         ("validation", ", ".join(config.data.valid) or "held out of the training files"),
         *([("init from", training.init)] if training.init else []),
@@ -72,7 +71,7 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         # An average that the run has been trained beyond is meant by @average only.
         is_current = summary.average["step"] >= summary.step
         is_meant = is_current and prefers_average(summary.average, summary.best, training.best_by)
-        meant = f"; {summary.path} means it" if is_meant else ""
+        meant = f"; {summary.path} names it" if is_meant else ""
         facts.append(("average", f"{scores_text(summary.average)}{meant}"))
     return facts
 
@@ -83,7 +82,7 @@ def _state(summary: RunSummary) -> str:
         return f"in training by process {process} on {host}" if host else "in training"
     if summary.stop_reason:
         return f"finished: {summary.stop_reason}"
-    return f"stopped; go on with: regard resume {shell_word(summary.path)}"
+    return f"stopped; resume it with: regard resume {shell_word(summary.path)}"
 
 
 def _cells(summary: RunSummary, checkpoint: CheckpointSummary, shown: Sequence[str]) -> list[str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from regard.evaluation.table import Table as ResultTable
+
 PATIENCE = 2.0  # what is done after so many seconds needs no bar
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal for a bar
 PLAIN_WIDTH = 1000  # elsewhere than on a terminal no line is folded
@@ -60,10 +62,15 @@ def print_lines(lines: Sequence[str]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Write one result as a line of JSON; NaN and infinity become null."""
+    """Write one result as a line of JSON."""
+    print_lines([json_line(value)])
+
+
+def json_line(value: Any) -> str:
+    """Return a value as a line of JSON; NaN and infinity become null."""
     from regard.runs.disk import as_json
 
-    print_lines([as_json(value).decode()])
+    return as_json(value).decode()
 
 
 def print_facts(rows: Sequence[tuple[str, str]], console: "Console") -> None:
@@ -88,6 +95,11 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left:
     for row in rows:
         table.add_row(*row)
     _print_table(table, results())
+
+
+def show_table(table: "ResultTable") -> None:
+    """Show a table of results that says itself which of its columns are words."""
+    print_table(table.headings, table.rows, left=table.left)
 
 
 def _print_table(table: "Table", console: "Console") -> None:
@@ -160,7 +172,7 @@ class Waiting:
         rate = done / max(now - self._began, 1e-9)
         of = f" of {self.total:,}" if self.total else ""
         left = f", {duration((self.total - done) / rate)} left" if self.total and done else ""
-        return f"{done:,}{of} {self.unit}, {rate:,.0f} a second{left}" if done else ""
+        return f"{done:,}{of} {self.unit}, {rate:,.0f} per second{left}" if done else ""
 
 
 class Stages:
@@ -188,7 +200,8 @@ class Stages:
     def __call__(self, what: str, done: int) -> None:
         if self._waiting is None or what != self._waiting.what:
             self.close()
-            self._waiting = Waiting(what, unit=self.others.get(what, self.unit), patience=self.patience)
+            unit = self.others.get(what.partition(" ")[0], self.unit)  # "encoding", or "encoding with RUN"
+            self._waiting = Waiting(what, unit=unit, patience=self.patience)
         self._waiting(done)
 
     def close(self) -> None:

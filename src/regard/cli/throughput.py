@@ -1,4 +1,4 @@
-"""How a run is going: a smoothed loss, its speed, and how long it still has."""
+"""Throughput while a run is trained: a smoothed loss, tokens (or images) per second, and the time left."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from regard.training.loop import Update
 MEMORY = 20  # updates over which numbers are smoothed
 
 
-class Pace:
+class Throughput:
     """Fed with every update of a session."""
 
     def __init__(self, report: Report) -> None:

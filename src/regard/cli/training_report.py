@@ -1,15 +1,16 @@
-"""What people are told of a run before its first step: the choices made, the data, the model, expected time and disk."""
+"""The report of a run before its first step: the choices made, the data, the model, expected time and disk space."""
 
 from regard.cli.terminal import duration, size
 from regard.config import TrainingConfig
 from regard.evaluation.metrics import find_metric
+from regard.tasks.spec import find_spec
 from regard.training.events import Report
 
 
 def report_rows(report: Report) -> list[tuple[str, str]]:
     """Return the report as labels and texts."""
     config = report.config
-    model = config.model.preset or "a network of your own"
+    model = config.model.preset or "a custom network"
     return [
         ("run", f"{report.run}{f', from step {report.step:,}' if report.step else ''}"),
         ("model", f"{model}, {report.n_parameters:,} parameters"),
@@ -24,10 +25,12 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
 
 def learning(training: TrainingConfig, task: str) -> str:
     """How fast is learned, and from how much at once."""
-    images = task in ("image", "caption")
-    batch = f"{training.batch_images:,} images a batch" if images else f"{training.batch_tokens:,} tokens a batch"
+    size, unit = (
+        (training.batch_images, "images") if find_spec(task).reads_images else (training.batch_tokens, "tokens")
+    )
+    batch = f"{size:,} {unit} per batch"
     if training.accumulate > 1:
-        batch += f", {training.accumulate} batches an update"
+        batch += f", {training.accumulate} batches per update"
     rate = f"learning rate {training.learning_rate:g} ({training.schedule}, warm-up {training.warmup:,})"
     smoothing = f", label smoothing {training.label_smoothing:g}" if training.label_smoothing else ""
     return f"{batch}, {rate}{smoothing}"
@@ -57,14 +60,14 @@ def machine(report: Report) -> str:
 
 def time_needed(report: Report) -> str:
     """How long the run will take, by the time of one step."""
-    pace = f"{report.seconds_per_step:.2g} s a step"
+    speed = f"{report.seconds_per_step:.2g} s per step"
     minutes = report.config.training.minutes
     limit = max(0.0, 60 * minutes - report.seconds) if minutes else None
     if report.total_steps:
         needed = (report.total_steps - report.step) * report.seconds_per_step
         if limit is None or needed < limit:
-            return f"about {duration(needed)} and the validations ({pace})"
-    return f"{duration(limit or 0)}, validations included ({pace})"
+            return f"about {duration(needed)} and the validations ({speed})"
+    return f"{duration(limit or 0)}, validations included ({speed})"
 
 
 def disk_needed(report: Report) -> str:

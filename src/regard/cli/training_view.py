@@ -21,7 +21,7 @@ from regard.cli.terminal import (
     shell_word,
     tell,
 )
-from regard.cli.throughput import Pace
+from regard.cli.throughput import Throughput
 from regard.cli.training_report import report_rows
 from regard.config import to_tables
 from regard.errors import MissingExtraError
@@ -109,23 +109,23 @@ class PeopleView:
             self._bar = None
 
     def _report(self, report: Report) -> None:
-        self.run, self.begun_at, self.pace = report.run, report.step, Pace(report)
+        self.run, self.begun_at, self.throughput = report.run, report.step, Throughput(report)
         self.training, self.task = report.config.training, find_spec(report.config.task)
         print_facts(report_rows(report), people())
         tell()
 
     def _updated(self, event: Updated) -> None:
         update = event.update
-        self.pace.add(update)
+        self.throughput.add(update)
         if update.skipped:
-            note(f"step {update.step:,}: the loss is no number; the update is skipped")
+            note(f"step {update.step:,}: NaN or infinite loss; the update is skipped")
         if people().is_terminal:
             if self._bar is None:
                 self._bar = _training_bar()
-            self._bar.update(self._bar.task_ids[0], completed=self.pace.share, state=self.pace.text())
+            self._bar.update(self._bar.task_ids[0], completed=self.throughput.share, state=self.throughput.text())
         elif time.monotonic() - self._said >= LINE_EVERY or update.step == self.begun_at + 1:
             self._said = time.monotonic()
-            tell(self.pace.text())
+            tell(self.throughput.text())
 
     def _validated(self, event: Validated) -> None:
         if event.best:
@@ -145,21 +145,21 @@ class PeopleView:
         self.close()
         run = shell_word(self.run)
         if event.signal:
-            tell(f"Stopped at step {event.step:,}; the run is saved.{' Go on with:' if self.advise else ''}")
+            tell(f"Stopped at step {event.step:,}; the run is saved.{' Resume it with:' if self.advise else ''}")
             if self.advise:
                 tell(f"  regard resume {run}", style="bold")
             return
         tell()
         if event.step == self.begun_at:
             option = option_of_end(event.reason)
-            tell(f"The run was finished before: {event.reason}. To go on, move its end: regard resume {run} {option} N")
+            tell(f"The run was already finished: {event.reason}. To train longer: regard resume {run} {option} N")
         else:
             tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
         if event.best:
             tell(f"Best validation at step {event.best['step']:,}: {scores_text(event.best)}", style="bold")
         if event.average:
             is_meant = prefers_average(event.average, event.best, self.training.best_by)
-            meant = f", which {run} means now" if is_meant else ""
+            meant = f", now used as {run}" if is_meant else ""
             tell(f"Average of checkpoints{meant}: {scores_text(event.average)}", style="bold")
         if not self.advise:
             return
@@ -201,7 +201,7 @@ def show_sample(sample: tuple[str, str, str], labels: tuple[str, str, str]) -> N
 
 
 class JsonView:
-    """One JSON object a line on standard output for each event; `event` says which it is."""
+    """One JSON object per event on standard output; `event` says which it is."""
 
     def show(self, event: Event) -> None:
         print_json({"event": type(event).__name__.lower(), **event_fields(event)})

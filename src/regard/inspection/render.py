@@ -140,17 +140,23 @@ def attention_atlas(
     return figure
 
 
+def check_ending(path: Path | str) -> str:
+    """Return the ending of a picture's name; refuse one of another format."""
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(
+            f"A picture is written as {', '.join(ENDINGS)}, not as '{path.suffix or path.name}'.",
+            f"Name it, for example, {path.stem or 'picture'}.png.",
+        )
+    return path.suffix.lower()
+
+
 def save(figure: "Figure", path: Path | str) -> Path:
     """Write a figure as PNG, SVG or PDF, by the ending; the same figure gives the same bytes."""
     import matplotlib as mpl
 
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise UsageError(
-            f"A picture is written as {', '.join(ENDINGS)}, not as '{path.suffix or path.name}'.",
-            f"Name it, for example, {path.stem or 'picture'}.png.",
-        )
+    ending = check_ending(path)
     # The date would make two equal pictures different files.
     undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
     try:

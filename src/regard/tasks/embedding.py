@@ -42,6 +42,21 @@ class Embedding:
     word_vectors: Vectors | None = None
     n_cut: int = 0
 
+    @property
+    def truncation(self) -> str:
+        """What became of a text that is longer than the model reads at once; empty where it was read whole."""
+        return "cut at the end" if self.n_cut else ""
+
+    def rows(self) -> list[Vectors]:
+        """What an array gets of the text: its vector, or those of its words where these were asked for."""
+        return [self.vector] if self.word_vectors is None else list(self.word_vectors)
+
+    def to_json(self) -> dict[str, Any]:
+        """The text with its vector, or those of its words where these were asked for, as data for `json.dumps`."""
+        if self.word_vectors is None:
+            return {"text": self.text, "vector": _numbers(self.vector)}
+        return {"text": self.text, "words": self.words, "vectors": _numbers(self.word_vectors)}
+
     def __repr__(self) -> str:
         words = f", {len(self.words)} words" if self.word_vectors is not None else ""
         return f"Embedding({self.text!r}, {len(self.vector)} numbers{words})"
@@ -122,6 +137,11 @@ class Embedder:
         read = text.split()[: int(word_of.max(initial=-1)) + 1]
         means = [_mean(states[word_of == word]) for word in range(len(read))]
         return tuple(read), np.stack(means) if means else states[:0].copy()
+
+
+def _numbers(vectors: Vectors) -> Any:
+    """The numbers as lists, each with as few digits as tell it from all others of its kind."""
+    return vectors.astype(str).astype(float).tolist()
 
 
 def _mean(states: Vectors) -> Vectors:

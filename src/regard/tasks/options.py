@@ -3,11 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from regard.config import DataConfig, DecodingConfig, RunConfig, changed
 from regard.config.keywords import DataSettings, DecodingSettings
 from regard.errors import UsageError, did_you_mean
+from regard.runtime import mix
 from regard.tasks.spec import find_spec
 
 Progress = Callable[[str, int], None]  # what is being done, and how many of it are
@@ -32,6 +33,10 @@ class Options:
     paired: bool = False
     progress: Progress = no_progress
 
+    def chunk(self, number: int) -> Self:
+        """The options for the n-th chunk, from 0, of inputs that are predicted in several calls."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationOptions(Options):
@@ -45,6 +50,10 @@ class GenerationOptions(Options):
     decoding: DecodingConfig | None = None
     seed: int = 1
     banned: tuple[str, ...] = ()
+
+    def chunk(self, number: int) -> Self:
+        """The same with a seed of its own: equal inputs of two chunks are drawn independently."""
+        return dataclasses.replace(self, seed=mix(self.seed, "chunk", number)) if number else self
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from regard.config import RunConfig
 from regard.runs import metrics
@@ -49,6 +49,21 @@ class RunSummary:
         if self.holder:
             return "in training"
         return "finished" if self.stop_reason else "stopped"
+
+    def to_json(self) -> dict[str, Any]:
+        """What a list of runs says of it, as data that `json.dumps` takes."""
+        return {
+            "run": str(self.path),
+            "task": self.config.task,
+            "model": self.config.model.preset,
+            "state": self.state,
+            "step": self.step,
+            "epoch": self.epoch,
+            "seconds": self.seconds,
+            "best": dict(self.best),
+            "average": dict(self.average),
+            "changed": self.changed,
+        }
 
 
 def summarise(run: RunFolder) -> RunSummary:

@@ -69,7 +69,7 @@ class Translation(Result):
         return "translated in parts" if self.n_parts > 1 else ""
 
     def lines(self, *, top: int = 0) -> list[str]:
-        several = len(self.outputs) > 1
+        several = top > 1 or len(self.outputs) > 1
         lines = []
         for output in self.outputs:
             columns = [f"{output.score:.4f}"] * several + [one_line(output.text)]

@@ -1,0 +1,87 @@
+"""What `regard predict` prints for texts: those of the command line, or the lines of standard input."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from regard.cli.lines import Predictor, Shown, Truncations, chunks, listed
+from regard.cli.terminal import note
+from regard.errors import DataError, UsageError
+from regard.tasks.spec import TaskSpec
+
+if TYPE_CHECKING:
+    from regard.tasks.results import Result
+
+Pair = tuple[str, str]  # a text, and a second one that belongs to it, or ""
+
+
+def predict_lines(predict: Predictor, show: Shown, texts: Sequence[str], *, text_b: str) -> Iterator[list[str]]:
+    """Yield what is printed for the texts, or for the lines of standard input, some at a time.
+
+    An empty line stays empty; where blanks are filled in, a line of standard input without one stays as it is.
+    """
+    run = predict.run
+    if run.task.tokenizer is None:
+        raise UsageError(
+            f"{run.reference} was trained on vectors: it reads no text.", "Give a file of vectors: --data FILE.npz"
+        )
+    truncations = Truncations()
+    unmasked: list[int] = []
+    done = 0
+    for lines in chunks(texts):
+        pairs = [(text, text_b) for text in lines] if texts else split_lines(run.spec, lines, text_b, before=done)
+        numbered = dict(enumerate(pairs, start=done + 1))
+        asked = {number: pair for number, pair in numbered.items() if pair[0].strip()}
+        if run.spec.blank and not texts:
+            unmasked += (without := lacking_blank(asked))
+            asked = {number: pair for number, pair in asked.items() if number not in without}
+        results = predict_pairs(predict, asked)
+        for number, result in results.items():
+            truncations.add(number, result.truncation)
+        yield [line for number, pair in numbered.items() for line in shown(show, number, pair, results.get(number))]
+        done += len(lines)
+    truncations.tell()
+    if unmasked:
+        note(f"without a {run.spec.blank}, printed unchanged: {listed(unmasked)}")
+
+
+def predict_pairs(predict: Predictor, pairs: Mapping[int, Pair]) -> "dict[int, Result]":
+    """Predict for texts with their second ones, if any has one, by their numbers."""
+    if not pairs:
+        return {}
+    texts, texts_b = zip(*pairs.values(), strict=True)
+    found = predict(texts, texts_b=texts_b) if any(texts_b) else predict(texts)
+    return dict(zip(pairs, found, strict=True))
+
+
+def shown(show: Shown, number: int, pair: Pair, result: "Result | None") -> list[str]:
+    """What is printed for one line: its prediction; where there is none, the line itself."""
+    from regard.tasks.results import one_line
+
+    text, text_b = pair
+    if result is None and not show.json:
+        return [one_line(text.strip())]
+    return show(result, line=number, text=text, **({"text_b": text_b} if text_b else {}))
+
+
+def split_lines(spec: TaskSpec, lines: Sequence[str], text_b: str, *, before: int) -> list[Pair]:
+    """Split lines of standard input at their tab, where a task takes pairs; `before`: how many lines came before them."""
+    if text_b or not spec.reads_setting("data", "text_b"):
+        return [(line, text_b) for line in lines]
+    pairs = []
+    for number, line in enumerate(lines, start=before + 1):
+        text, *others = line.split("\t")
+        if len(others) > 1:
+            raise DataError(
+                f"standard input, line {number}: one text expected, or two separated by a tab; found "
+                f"{len(others) + 1} columns.",
+                "Give a table as a file: --data FILE.tsv",
+            )
+        pairs.append((text, others[0] if others else ""))
+    return pairs
+
+
+def lacking_blank(pairs: Mapping[int, Pair]) -> list[int]:
+    """The numbers of texts without a blank."""
+    from regard.tasks.denoising.fill_mask import has_blank
+
+    return [number for number, (text, _) in pairs.items() if not has_blank(text)]
