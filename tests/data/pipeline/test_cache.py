@@ -1,12 +1,14 @@
 """The cache of corpora: built once, found again, never in anybody's way."""
 
 import os
+import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from regard.data.pipeline.cache import cache_folder, cached
+from regard.data.pipeline.cache import CACHE_VERSION, cache_folder, cached, cached_together
 from regard.data.pipeline.corpus import CorpusWriter
 from regard.errors import DataError
 
@@ -104,3 +106,34 @@ def test_an_entry_that_may_not_be_read_stays(cache: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         cached(["key"], Builder())
     assert folder.exists()
+
+
+def test_corpora_that_are_built_together(cache: Path) -> None:
+    built: list[list[str]] = []
+
+    def build(writers: Mapping[str, CorpusWriter]) -> dict[str, dict[str, str]]:
+        built.append(list(writers))
+        for writer in writers.values():
+            writer.add_numbers("line")
+            writer.append(line=len(built))
+        return {name: {"name": name} for name in writers}
+
+    keys = {"train": ["a", "train"], "valid": ["a", "valid"]}
+    first = cached_together(keys, build)
+    assert {name: corpus.facts["name"] for name, corpus in first.items()} == {"train": "train", "valid": "valid"}
+    again = cached_together(keys, build)
+    assert [corpus.folder for corpus in again.values()] == [corpus.folder for corpus in first.values()]
+    assert len(built) == 1
+    shutil.rmtree(first["valid"].folder)
+    again = cached_together(keys, build)
+    assert built == [["train", "valid"]] * 2
+    # What was there stays: somebody may have mapped it.
+    assert [corpus.numbers["line"].tolist() for corpus in again.values()] == [[1], [2]]
+
+
+def test_another_version_of_what_is_kept_is_another_entry(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = Builder()
+    cached(["a"], build)
+    monkeypatch.setattr("regard.data.pipeline.cache.CACHE_VERSION", CACHE_VERSION + "x")
+    cached(["a"], build)
+    assert build.calls == 2

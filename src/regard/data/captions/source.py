@@ -59,9 +59,6 @@ class CaptionSource(Source[Captioned]):
     def key(self, example: Captioned) -> None:
         """It is images that are held out, with all their captions."""
 
-    def texts(self, example: Captioned) -> tuple[str]:
-        return (example.text,)
-
     @property
     def split_column(self) -> str:
         """The column by which the tables are divided into splits; "" if they are not."""

@@ -74,11 +74,14 @@ class _SplitWriter(Generic[Example]):
                 continue
             self.long.n_good += 1
             self.place = {"file": self.files[example.file], "line": example.line}
-            self.writer.append(**{name: row[name] for name in self.columns}, **self.place)
+            self._append(row)
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        self.writer.append(**{name: row[name] for name in self.columns}, **self.place)
 
     def facts(self) -> dict[str, Any]:
         if last := self.encoding.last(self.counts):
-            self.writer.append(**last, **self.place)
+            self._append(last)
         return {**self.counts, "too_long": self.long.to_facts(self.source.files)}
 
 
