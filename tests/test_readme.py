@@ -11,7 +11,15 @@ from tests.pages import ROOT, arguments, code_blocks, shell_lines, table_command
 from regard.cli.main import COMMANDS, make_app
 
 GUIDES = [f"docs/guides/{path.name}" for path in sorted((ROOT / "docs" / "guides").glob("*.md"))]
-PAGES = ["README.md", "recipes/README.md", "benchmarks/README.md", "docs/ARCHITECTURE.md", "docs/settings.md", *GUIDES]
+PAGES = [
+    "README.md",
+    "recipes/README.md",
+    "benchmarks/README.md",
+    "docs/ARCHITECTURE.md",
+    "docs/settings.md",
+    "docs/cli.md",
+    *GUIDES,
+]
 LINES = list(dict.fromkeys(line for page in PAGES for line in (*shell_lines(page), *table_commands(page))))
 
 
