@@ -109,6 +109,12 @@ def test_json_holds_every_fact(comparison: Comparison) -> None:
     }
 
 
+def test_a_comparison_is_a_line(comparison: Comparison) -> None:
+    shown = repr(comparison)
+    assert "\n" not in shown
+    assert all(one.system in shown and str(one.scores[0]) in shown for one in comparison.results)
+
+
 def test_records_are_flat(comparison: Comparison) -> None:
     records = comparison.records()
     assert [(one["system"], one["metric"]) for one in records[:4]] == [

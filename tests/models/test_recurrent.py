@@ -240,10 +240,10 @@ def test_a_run_is_trained_and_translates_with_its_alignment(tmp_path: Path, corp
     (first, empty, last) = loaded.translate(lines, decoding=DecodingConfig(beam=3, n_best=2, max_length=9), align=True)
     assert empty.text == ""
     for line, one in ((lines[0], first), (lines[2], last)):
-        assert len(one.candidates) == 2
-        for candidate in one.candidates:
+        assert len(one.outputs) == 2
+        for candidate in one.outputs:
             assert all(0 <= link.source < len(line.split()) for link in candidate.alignment)
-    assert any(candidate.alignment for candidate in (*first.candidates, *last.candidates))
+    assert any(candidate.alignment for candidate in (*first.outputs, *last.candidates))
 
 
 def test_without_attention_there_is_nothing_to_align(tmp_path: Path, corpus: tuple[str, str]) -> None:

@@ -183,6 +183,10 @@ class Comparison:
             "by_length": [bucket.to_json() for bucket in result.by_length],
         }
 
+    def __repr__(self) -> str:
+        systems = "; ".join(f"{one.system}: {', '.join(map(str, one.scores))}" for one in self.results)
+        return f"Comparison({systems}; {self.n_units:,} {self.unit})"
+
     def _repr_html_(self) -> str:
         return self.table()._repr_html_() + self.significance_table()._repr_html_()
 
