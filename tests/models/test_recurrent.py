@@ -243,7 +243,7 @@ def test_a_run_is_trained_and_translates_with_its_alignment(tmp_path: Path, corp
         assert len(one.outputs) == 2
         for candidate in one.outputs:
             assert all(0 <= link.source < len(line.split()) for link in candidate.alignment)
-    assert any(candidate.alignment for candidate in (*first.outputs, *last.candidates))
+    assert any(candidate.alignment for candidate in (*first.outputs, *last.outputs))
 
 
 def test_without_attention_there_is_nothing_to_align(tmp_path: Path, corpus: tuple[str, str]) -> None:
