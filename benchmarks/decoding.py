@@ -85,7 +85,7 @@ def serve_regard(run: str, load: Load, *, threads: int) -> None:
     decoding = DecodingConfig(beam=BEAM, batch_size=BATCH, max_length=LONGEST)
 
     def answer(translations: Sequence[Translation]) -> Answer:
-        found = [one.candidates[0] for one in translations]
+        found = [one.outputs[0] for one in translations]
         return {"pieces": [one.tokens for one in found], "scores": [one.score for one in found]}
 
     def together(number: int) -> Answer:

@@ -239,7 +239,7 @@ def prepare_batches(config: RunConfig, *, n: int) -> None:
     tensors: dict[str, Tensor] = {}
     for number, indices in enumerate(order):
         batch = prepared.train.batch(indices, torch.device("cpu"))
-        tensors |= {f"{number}.ids": batch.ids.contiguous(), f"{number}.goals": batch.goals.contiguous()}
+        tensors |= {f"{number}.ids": batch.ids.contiguous(), f"{number}.goals": batch.targets.contiguous()}
     save_file(tensors, FOLDER / f"{config.model.preset}.safetensors")
 
 

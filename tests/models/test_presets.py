@@ -201,7 +201,7 @@ def test_a_table_is_checked_before_the_data_is_known() -> None:
 def test_a_model_of_other_tasks_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         check_model(ModelTable(preset="transformer-tiny"), task="classify", origin="run.toml")
-    assert caught.value.problem == "transformer-tiny is no model for the task 'classify'."
+    assert caught.value.problem == "transformer-tiny does not support the task 'classify'."
 
 
 def test_the_default_of_a_task_is_its_smallest_model() -> None:

@@ -239,7 +239,7 @@ def check_model(table: ModelTable, *, task: str, origin: str) -> None:
     fitting = presets_for(task)
     if preset not in fitting:
         names = ", ".join(other.name for other in fitting)
-        raise UsageError(f"{preset.name} is no model for the task '{task}'.", f"Choose one of: {names}.")
+        raise UsageError(f"{preset.name} does not support the task '{task}'.", f"Choose one of: {names}.")
     model_config(table, origin=origin, **_some_sizes(table, 1000))
 
 

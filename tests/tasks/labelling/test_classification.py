@@ -68,7 +68,7 @@ def test_the_report_tells_the_classes_and_their_balance(tmp_path: Path) -> None:
     assert facts["classes"] == "2: good 30 (75.0 %), bad 10 (25.0 %)"
     assert facts["largest class"] == "good, 75.0 %: a constant answer has that accuracy"
     assert facts["vocabulary"].endswith("tokens (characters)")
-    assert facts["longest"] == "37 tokens: the model has positions for 40, 3 of them for special ones"
+    assert facts["max length"] == "37 tokens: the model has positions for 40, 3 of them for special ones"
     assert re.fullmatch(r"1 an epoch, \d+\.\d% padding", facts["batches"])
 
 
@@ -76,7 +76,7 @@ def test_a_text_longer_than_the_positions_is_cut(tmp_path: Path) -> None:
     prepared = prepare(tmp_path, {"model.max_positions": 8})
     _, _, valid = parts(prepared)
     assert valid.sequences.lengths.max() == 5 + 2
-    assert "longest" not in dict(prepare(tmp_path, {"data.max_length": 20}).facts)
+    assert "max length" not in dict(prepare(tmp_path, {"data.max_length": 20}).facts)
     with pytest.raises(ConfigError, match=r"^model\.max_positions is 3, and 3 special tokens stand around a text\."):
         prepare(tmp_path, {"model.max_positions": 3})
 
@@ -393,7 +393,7 @@ def test_sequences_of_vectors_are_classified(tmp_path: Path) -> None:
     facts = dict(prepared.facts)
     assert facts["training"].startswith("30 sequences, ") and facts["training"].endswith(" vectors")
     assert facts["features"] == "2 a vector"
-    assert facts["longest"] == "5 vectors: the model has positions for 5"
+    assert facts["max length"] == "5 vectors: the model has positions for 5"
     task, model, valid = parts(prepared)
     assert task.model_fields() == {"vocab": 0, "n_outputs": 2, "head": "sequence", "n_features": 2}
     assert valid.batch(np.array([4]), CPU).inputs.shape == (1, 5, 2)

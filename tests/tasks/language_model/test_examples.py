@@ -34,9 +34,9 @@ def test_every_token_is_learnt_once_an_epoch(tmp_path: Path, length: int, epoch:
         batch = examples.batch(indices, CPU)
         assert batch.ids.shape[0] <= 3
         assert batch.ids.shape[1] <= 8
-        real = torch.ones_like(batch.goals, dtype=torch.bool) if batch.real is None else batch.real
-        learned += batch.goals[real].tolist()
-        assert torch.equal(batch.ids[:, 1:][real[:, 1:]], batch.goals[:, :-1][real[:, 1:]])
+        real = torch.ones_like(batch.targets, dtype=torch.bool) if batch.mask is None else batch.mask
+        learned += batch.targets[real].tolist()
+        assert torch.equal(batch.ids[:, 1:][real[:, 1:]], batch.targets[:, :-1][real[:, 1:]])
     assert sorted(learned) == stream[1:]
 
 

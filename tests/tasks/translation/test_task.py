@@ -200,7 +200,7 @@ def test_the_report_tells_of_the_data(prepare: Callable[..., Prepared]) -> None:
     assert re.fullmatch(r"\d+ an epoch, \d+\.\d% padding", facts["batches"])
     apart = dict(prepare({"tokenizer.shared": False, "tokenizer.kind": "words"}).facts)
     assert apart["vocabulary"] == "17 source, 17 target tokens (words)"
-    assert apart["lost"].startswith("Words that are not in the vocabulary are dropped")
+    assert apart["tokenizer loss"].startswith("Words that are not in the vocabulary are dropped")
 
 
 def test_padding_is_under_a_tenth_where_there_is_enough_text(prepare: Callable[..., Prepared], tmp_path: Path) -> None:

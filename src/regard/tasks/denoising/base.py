@@ -221,7 +221,7 @@ class HiddenTextTask(ABC):
         ]
         facts += data.notes
         if not data.tokenizer.lossless:
-            facts.append(("lost", data.tokenizer.loss))
+            facts.append(("tokenizer loss", data.tokenizer.loss))
         return tuple(facts)
 
 

@@ -36,7 +36,7 @@ def preparation_facts(
     if task.longest < task.config.data.max_length:
         longest = f"{task.longest:,} {tokens}: the model has positions for {positions_of(task.config.model):,}"
         specials = f", {task.n_around} of them for special ones" if task.n_around else ""
-        facts.append(("longest", longest + specials))
+        facts.append(("max length", longest + specials))
     if task.word_vectors is not None:
         facts.append(("vectors", task.word_vectors.about("words")))
     return (*facts, *found.notes)

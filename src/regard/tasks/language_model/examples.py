@@ -17,15 +17,15 @@ from regard.tasks.task import Indices
 
 @dataclass(frozen=True)
 class WindowBatch:
-    """ids (B, T) and what follows each of them, `goals` (B, T).
+    """ids (B, T) and what follows each of them, `targets` (B, T).
 
-    real:       (B, T), which of them are: the ends of the stream may be shorter than a window; None for all
+    mask:       (B, T), which of them are real: the ends of the stream may be shorter than a window; None for all
     documents:  (B, T), which document of its window each token belongs to; None where no window has several
     """
 
     ids: Tensor
-    goals: Tensor
-    real: Tensor | None
+    targets: Tensor
+    mask: Tensor | None
     documents: Tensor | None
 
 
@@ -80,13 +80,13 @@ class WindowExamples:
         for place, row in enumerate(rows):
             table[place, : len(row)] = row
         whole = torch.from_numpy(table).to(device)
-        ids, goals = whole[:, :-1], whole[:, 1:]
-        real = None
+        ids, targets = whole[:, :-1], whole[:, 1:]
+        mask = None
         if lengths.min() < lengths.max():
-            real = torch.arange(ids.shape[1], device=device) < torch.from_numpy(lengths).to(device)[:, None]
+            mask = torch.arange(ids.shape[1], device=device) < torch.from_numpy(lengths).to(device)[:, None]
         begins = ids == self.end_id
         documents = begins.cumsum(1) if bool(begins[:, 1:].any()) else None
-        return WindowBatch(ids, goals, real, documents)
+        return WindowBatch(ids, targets, mask, documents)
 
     def places(self, indices: Indices) -> list[str]:
         offsets = self.corpus.ragged["ids"].offsets

@@ -86,7 +86,7 @@ class LanguageModelTask:
 
     def loss(self, model: Any, batch: WindowBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the tokens that follow, and their number."""
-        return token_loss(model, _inputs(batch), batch.goals, batch.real, smoothing=smoothing)
+        return token_loss(model, _inputs(batch), batch.targets, batch.mask, smoothing=smoothing)
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Loss, perplexity and bits per byte of all the text; with `n_samples`, a few places gone on from."""
@@ -118,7 +118,7 @@ class LanguageModelTask:
         n_tokens = 0
         with torch.inference_mode():
             for batch in _batches(model, text):
-                found.append(token_losses(model, _inputs(batch), batch.goals, batch.real).cpu().double())
+                found.append(token_losses(model, _inputs(batch), batch.targets, batch.mask).cpu().double())
                 n_tokens += len(found[-1])
                 progress(n_tokens)
         return torch.cat(found).numpy()
@@ -248,5 +248,5 @@ def _facts(data: DocumentDataset, train: WindowExamples, config: RunConfig) -> t
     ]
     facts += data.notes
     if not data.tokenizer.lossless:
-        facts.append(("lost", data.tokenizer.loss))
+        facts.append(("tokenizer loss", data.tokenizer.loss))
     return tuple(facts)

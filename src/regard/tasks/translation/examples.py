@@ -114,5 +114,5 @@ def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str],
     ]
     facts += data.notes
     if not vocabulary.target.lossless:
-        facts.append(("lost", vocabulary.target.loss))
+        facts.append(("tokenizer loss", vocabulary.target.loss))
     return tuple(facts)
