@@ -12,15 +12,15 @@ def test_check_reports_what_is_there(command: Any) -> None:
     assert outcome.code == 0
     assert outcome.lines[:4] == [
         "pairs       4 good of 5",
-        "duplicates  1 pairs stood before",
+        "duplicates  1 pairs occur earlier",
         "ambiguous   0 sources have several translations",
-        "copied      1 targets are their source",
+        "copied      1 targets equal their source",
     ]
     assert outcome.lines[5].split() == ["length", "mean", "median", "95", "%", "longest"]
     assert "1 bad pairs (20.00%)" in outcome.lines
     assert "  1 empty source" in outcome.lines
     assert "    a.en:4 leer" in outcome.lines
-    assert "  1 of them (50.00%) stand in the training data" in outcome.lines
+    assert "  1 of them (50.00%) occur in the training data" in outcome.lines
     assert "    t.en:1 = a.en:2 the cat" in outcome.lines
 
 
@@ -41,14 +41,14 @@ def test_other_data_is_checked_elsewhere(command: Any) -> None:
     Path("labels.csv").write_text("text,label\ngood,1\nbad,0\n")
     Path("words.conll").write_text("dog NOUN\n")
     for name, what, task in (
-        ("photos", "this is a folder", "image"),
-        ("captions.tsv", "this table names images", "caption"),
-        ("labels.csv", "this table has labels", "classify"),
-        ("words.conll", "these are words in columns", "tag"),
+        ("photos", "a folder", "image"),
+        ("captions.tsv", "a table of images", "caption"),
+        ("labels.csv", "a table with labels", "classify"),
+        ("words.conll", "a CoNLL file", "tag"),
     ):
         assert command("data", "check", name).error == [
-            f"error: {name}: parallel text was expected, and {what}.",
-            f"Other data is checked before it is learned from: regard train {task} --train {name} --dry-run",
+            f"error: {name} is {what}; parallel text was expected.",
+            f"Other data is checked before training: regard train {task} --train {name} --dry-run",
         ]
     Path("pairs.csv").write_text("source,target\na dog,ein Hund\n")
     assert command("data", "check", "pairs.csv").code == 0

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from regard.cli.options import JsonFlag, SourceOption, TargetOption
 from regard.cli.terminal import Waiting, print_facts, print_json, print_lines, print_table, results
 from regard.errors import UsageError
+from regard.tasks.spec import TASKS
 
 if TYPE_CHECKING:
     from regard.data.pairs.check import DataReport, Overlap
@@ -23,15 +24,15 @@ def check(
     *files: Annotated[str, Parameter(name="FILE", help="two aligned text files, or files of any known format")],
     against: Annotated[
         tuple[str, ...],
-        Parameter(consume_multiple=True, metavar="FILE…", help="a test set that should not stand in these files"),
+        Parameter(consume_multiple=True, metavar="FILE…", help="a test set that should not occur in these files"),
     ] = (),
     source: SourceOption = "",
     target: TargetOption = "",
     json: JsonFlag = False,
 ) -> None:
-    """Report of parallel text: counts, lengths, bad lines, duplicates, and how much of a test set stands in it.
+    """Check parallel text: counts, lengths, bad lines, duplicates, and how much of a test set leaks into it.
 
-    Data of other tasks is checked before it is learned from, and told by regard train TASK --train FILES --dry-run.
+    Data of other tasks is checked before training: regard train TASK --train FILE… --dry-run
     """
     from regard.data.pairs import check
 
@@ -50,39 +51,44 @@ def check(
 
 
 def refuse_others(files: Sequence[str], *, source: str, target: str) -> None:
-    """Refuse what is no parallel text: it is checked when a run over it is prepared."""
+    """Refuse what is not parallel text: it is checked when a run over it is prepared."""
     from regard.data.captions.rows import names_image
     from regard.data.formats.columns import LABELS, TARGETS, plain
     from regard.data.formats.files import check_file
     from regard.data.formats.registry import Fields, format_of, read_rows
     from regard.data.formats.rows import Row
 
-    def refused(file: str, what: str, task: str) -> UsageError:
-        remedy = f"Other data is checked before it is learned from: regard train {task} --train {file} --dry-run"
-        return UsageError(f"{file}: parallel text was expected, and {what}.", remedy)
-
     for file in files:
         if Path(file).is_dir():
-            raise refused(file, "this is a folder", "image")
+            raise not_parallel(file, "a folder", reads="images")
         check_file(file)
         if file.lower().endswith((".conll", ".conllu", ".bio")):
-            raise refused(file, "these are words in columns", "tag")
+            raise not_parallel(file, "a CoNLL file", reads="words")
         if source or target or format_of(file).fields is not Fields.COLUMNS:
             continue
         rows = [row.fields for row in islice(read_rows(file), N_FIRST) if isinstance(row, Row)]
         if any(names_image(cell) for fields in rows for cell in fields.values()):
-            raise refused(file, "this table names images", "caption")
+            raise not_parallel(file, "a table of images", reads="captions")
         if any(plain(name) in LABELS and plain(name) not in TARGETS for fields in rows for name in fields):
-            raise refused(file, "this table has labels", "classify")
+            raise not_parallel(file, "a table with labels", reads="table")
+
+
+def not_parallel(file: str, what: str, *, reads: str) -> UsageError:
+    """What is said of data that is not parallel text: how the first task that reads such data checks it."""
+    task = next(spec.name for spec in TASKS.values() if spec.reads == reads)
+    return UsageError(
+        f"{file} is {what}; parallel text was expected.",
+        f"Other data is checked before training: regard train {task} --train {file} --dry-run",
+    )
 
 
 def count_rows(report: "DataReport") -> list[tuple[str, str]]:
     """How many pairs there are, and of what kind."""
     return [
         ("pairs", f"{report.n_pairs:,} good of {report.bad_rows.n_read:,}"),
-        ("duplicates", f"{report.n_duplicates:,} pairs stood before"),
+        ("duplicates", f"{report.n_duplicates:,} pairs occur earlier"),
         ("ambiguous", f"{report.n_ambiguous_sources:,} sources have several translations"),
-        ("copied", f"{report.n_copied:,} targets are their source"),
+        ("copied", f"{report.n_copied:,} targets equal their source"),
     ]
 
 
@@ -111,9 +117,9 @@ def show_bad(bad_rows: "BadRows") -> None:
 
 
 def show_overlap(overlap: "Overlap") -> None:
-    """Show how much of the test set stands in the training data."""
+    """Show how much of the test set occurs in the training data."""
     print_lines(["", f"test set: {overlap.n_pairs:,} pairs"])
-    print_lines([f"  {overlap.n_shared_pairs:,} of them ({overlap.pair_share:.2%}) stand in the training data"])
+    print_lines([f"  {overlap.n_shared_pairs:,} of them ({overlap.pair_share:.2%}) occur in the training data"])
     print_lines([f"  {overlap.n_shared_sources:,} of their sources ({overlap.source_share:.2%}) do"])
     print_lines([f"    {one.place} = {one.train_place} {one.source}" for one in overlap.examples])
     show_bad(overlap.bad_rows)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from regard.cli.terminal import duration, print_facts, print_lines, print_table, results, size
 
 if TYPE_CHECKING:
-    from regard.training.batch_shape import AnyBatchShape
     from regard.training.plan import Plan
     from regard.training.step_timing import Measurement
 
@@ -37,7 +36,7 @@ def rows(plan: "Plan") -> list[tuple[str, str]]:
     return [
         ("model", f"{plan.model} for {plan.task}, {sizes(plan)}"),
         ("parameters", f"{plan.parameters:,}: {parts}"),
-        ("step", reading(plan)),
+        ("step", plan.batch.reading(plan.tokens)),
         ("FLOPs", f"{power(plan.flops_per_step)} per step, {power(plan.flops)} in {plan.steps:,} steps"),
         ("devices", f"{devices.label}, {flops(devices.peak)}{each} in {devices.precision} ({devices.source})"),
         (
@@ -55,31 +54,6 @@ def sizes(plan: "Plan") -> str:
     if not plan.vocab_size:
         return f"{getattr(plan.config, 'n_outputs', 0):,} classes"
     return f"vocabulary of {plan.vocab_size:,} tokens"
-
-
-def reading(plan: "Plan") -> str:
-    """What a step reads."""
-    from regard.training.batch_shape import ImageBatchShape
-
-    shape = plan.batch
-    if isinstance(shape, ImageBatchShape):
-        captions = f", each with {shape.n_captions} captions of {shape.caption_length:,} tokens" if plan.tokens else ""
-        return batch_text(shape) + captions
-    if len(plan.tokens) == 1:
-        return f"{plan.tokens[0]:,} tokens, in sequences of {shape.length:,}"
-    source, target = plan.tokens
-    of_target = "" if source == target else f" and {shape.target_length:.3g}"
-    return f"{source:,} source and {target:,} target tokens, in sentences of {shape.length:,}{of_target}"
-
-
-def batch_text(shape: "AnyBatchShape") -> str:
-    """How many examples there are, of which size."""
-    from regard.training.batch_shape import ImageBatchShape
-
-    several = "s" if shape.n_examples > 1 else ""
-    if isinstance(shape, ImageBatchShape):
-        return f"{shape.n_images:,.0f} image{several} of {shape.size:,} × {shape.size:,} pixels"
-    return f"{shape.n_sequences:,.0f} sequence{several} of {shape.length:,} tokens"
 
 
 def paper_rows(plan: "Plan") -> list[tuple[str, str]]:
@@ -109,7 +83,7 @@ def measured_rows(plan: "Plan", measured: "Measurement") -> list[tuple[str, str]
     return [
         (
             "measured",
-            f"here, gradients of {batch_text(measured.batch)} took {took}, an update {seconds(measured.update_seconds)}",
+            f"here, gradients of {measured.batch} took {took}, an update {seconds(measured.update_seconds)}",
         ),
         ("time here", f"{span(measured.seconds(plan))}, {seconds(measured.seconds_per_step(plan))} per step"),
         ("reached", f"{flops(measured.flops_per_second(plan))}, {reached} ({devices.source})"),
@@ -126,7 +100,7 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
         "parameters": plan.parameters,
         "parts": dict(plan.parts),
         "tokens": plan.tokens,
-        **shape_as_json(plan.batch),
+        **plan.batch.to_json(),
         "steps": plan.steps,
         "memory": {**dataclasses.asdict(plan.memory), "total": plan.memory.total},
         "flops_per_step": plan.flops_per_step,
@@ -145,7 +119,7 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
     if measured is not None:
         facts["measured"] = {
             "devices": dataclasses.asdict(measured.devices),
-            **shape_as_json(measured.batch),
+            **measured.batch.to_json(),
             "flops": measured.flops,
             "gradient_seconds": measured.gradient_seconds,
             "tiny_flops": measured.tiny_flops,
@@ -157,16 +131,6 @@ def as_json(plan: "Plan", measured: "Measurement | None", *, paper: bool) -> dic
             "seconds": measured.seconds(plan),
         }
     return facts
-
-
-def shape_as_json(shape: "AnyBatchShape") -> dict[str, Any]:
-    """What a step reads, for programs."""
-    from regard.training.batch_shape import ImageBatchShape
-
-    if not isinstance(shape, ImageBatchShape):
-        return {"sequences": shape.n_sequences, "length": shape.length}
-    captions = {"captions": shape.n_captions, "length": shape.caption_length} if shape.n_captions else {}
-    return {"images": shape.n_images, "image_size": shape.size, **captions}
 
 
 def power(number: float) -> str:
