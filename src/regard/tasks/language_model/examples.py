@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus, Integers
+from regard.tasks.batches import locations, pad
 from regard.tasks.task import Indices
 
 
@@ -76,10 +77,7 @@ class WindowExamples:
     def batch(self, indices: Indices, device: torch.device) -> WindowBatch:
         rows = [self.stream[max(0, start) : start + self.context + 1] for start in indices.tolist()]
         lengths = np.array([len(row) - 1 for row in rows])
-        table = np.full((len(rows), int(lengths.max()) + 1), self.end_id, np.int64)
-        for place, row in enumerate(rows):
-            table[place, : len(row)] = row
-        whole = torch.from_numpy(table).to(device)
+        whole = torch.from_numpy(pad(rows, self.end_id)).to(device)
         ids, targets = whole[:, :-1], whole[:, 1:]
         mask = None
         if lengths.min() < lengths.max():
@@ -91,5 +89,4 @@ class WindowExamples:
     def places(self, indices: Indices) -> list[str]:
         offsets = self.corpus.ragged["ids"].offsets
         rows = np.searchsorted(offsets, np.maximum(indices, 0), side="right") - 1
-        files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
-        return [f"{self.files[files[row]]}:{lines[row]}" for row in rows]
+        return locations(self.corpus, self.files, rows)

@@ -12,12 +12,9 @@ from torch import Tensor
 
 from regard.data import batching
 from regard.data.pairs.dataset import PairDataset, Vocabulary
-from regard.data.pipeline.corpus import Corpus, Integers
-from regard.data.text.tokenizer import Tokenizer
+from regard.data.pipeline.corpus import Corpus
+from regard.tasks.batches import Rows, locations, pad
 from regard.tasks.task import Indices
-
-N_EXAMPLES = 2  # of bad pairs that the report shows for each reason
-Rows = Sequence[Sequence[int] | Integers]
 
 
 @dataclass(frozen=True)
@@ -65,8 +62,7 @@ class PairExamples:
         return pair_batch(sources, targets, self.vocabulary, device)
 
     def places(self, indices: Indices) -> list[str]:
-        files, lines = self.corpus.numbers["file"], self.corpus.numbers["line"]
-        return [f"{self.files[files[index]]}:{lines[index]}" for index in indices]
+        return locations(self.corpus, self.files, indices)
 
     def texts(self, n: int) -> tuple[list[str], list[str]]:
         """The first n pairs as they were written; for validation corpora, which keep their text."""
@@ -76,26 +72,15 @@ class PairExamples:
 
 
 def pair_batch(sources: Rows, targets: Rows, vocabulary: Vocabulary, device: torch.device) -> PairBatch:
-    """Put encoded pairs together, padded behind, with their start and end tokens."""
-    source, source_lengths = _padded(sources, vocabulary.source, start=False)
-    target, target_lengths = _padded(targets, vocabulary.target, start=True)
-    return PairBatch(*(tensor.to(device) for tensor in (source, source_lengths, target, target_lengths)))
-
-
-def _padded(rows: Rows, tokenizer: Tokenizer, *, start: bool) -> tuple[Tensor, Tensor]:
-    """Return ids (B, T), each row with the end token behind and, if asked for, the start token in front.
-
-    The lengths (B,) count the end token, but not the start token.
-    """
-    lengths = np.fromiter((len(ids) + 1 for ids in rows), np.int64, len(rows))
-    first = 1 if start else 0
-    padded = np.full((len(rows), first + int(lengths.max())), tokenizer.pad_id, np.int64)
-    if start:
-        padded[:, 0] = tokenizer.start_id
-    for row, ids in enumerate(rows):
-        padded[row, first : first + len(ids)] = ids
-        padded[row, first + len(ids)] = tokenizer.end_id
-    return torch.from_numpy(padded), torch.from_numpy(lengths)
+    """Put encoded pairs together, padded behind, with their start and end tokens; the lengths count the end token."""
+    read, written = vocabulary.source, vocabulary.target
+    arrays = (
+        pad(sources, read.pad_id, end=read.end_id),
+        np.fromiter((len(ids) + 1 for ids in sources), np.int64, len(sources)),
+        pad(targets, written.pad_id, start=written.start_id, end=written.end_id),
+        np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets)),
+    )
+    return PairBatch(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
 def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str], ...]:
