@@ -70,3 +70,10 @@ def test_a_near_name_is_offered() -> None:
 
 def test_without_a_near_name_all_are_listed_in_order() -> None:
     assert did_you_mean("zebra", {"pre": 1, "post": 2, "none": 3}) == "Available: none, post, pre."
+
+
+def test_a_name_must_be_nearer_where_there_is_something_else_to_say() -> None:
+    options = ["--text", "--vocab-size"]
+    assert did_you_mean("--text-b", options, otherwise="Leave it out.") == "Did you mean --text?"
+    assert did_you_mean("--image-size", options, otherwise="Leave it out.") == "Leave it out."
+    assert did_you_mean("--image-size", options) == "Did you mean --vocab-size?"

@@ -69,9 +69,12 @@ class MissingExtraError(RegardError):
 
 
 def did_you_mean(name: str, choices: Iterable[str], *, otherwise: str = "") -> str:
-    """Return the sentence that points to the nearest valid name; where none is near, `otherwise`, or all names."""
+    """Return the sentence that points to the nearest valid name; where none is near, `otherwise`, or all names.
+
+    Where there is something else to say, a name must be nearer to be named.
+    """
     names = sorted(choices)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7 if otherwise else 0.6)
     if near:
         return f"Did you mean {near[0]}?"
     return otherwise or f"Available: {', '.join(names)}."

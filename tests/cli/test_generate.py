@@ -77,6 +77,14 @@ def test_several_texts_need_chance(command: Any, run: str) -> None:
     assert command("generate", run, "the", "--beam", 2, "--samples", 2, "--max-length", 4).code == 0
 
 
+def test_a_beam_searches_although_the_run_samples(command: Any, run: str) -> None:
+    searched = command("generate", run, "the", "--beam", 2, "--max-length", 6)
+    assert searched.code == 0
+    assert command("generate", run, "the", "--beam", 2, "--max-length", 6, "--seed", 9).out == searched.out
+    sampled = {command("generate", run, "the", "--beam", 2, "--sample", "--seed", n).out for n in range(4)}
+    assert len(sampled) > 1
+
+
 def test_unknown_characters_of_a_prompt_are_told(command: Any, run: str) -> None:
     flags = ("--max-length", 3)
     assert command("generate", run, "the", *flags).err == ""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from regard.cli.main import make_app
+from regard.cli.options import flag
 from regard.cli.refusals import check_runs, refuse_options
 from regard.errors import RunError, UsageError
 from regard.tasks.spec import TASKS
@@ -102,3 +104,12 @@ def test_options_that_are_not_given_are_not_refused() -> None:
 def test_nothing_heavy_is_needed() -> None:
     program = "import sys, regard.cli.refusals; print(*({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "compare"])
+def test_what_tasks_claim_are_options_of_the_command(command: str) -> None:
+    known = {
+        name for argument in make_app([command])[command].assemble_argument_collection() for name in argument.names
+    }
+    claimed = {flag(name) for spec in TASKS.values() for name in spec.options.get(command, ())}
+    assert claimed <= known

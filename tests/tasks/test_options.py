@@ -43,3 +43,12 @@ def test_a_setting_of_another_task_is_refused() -> None:
 def test_a_value_is_checked_as_in_a_run_file() -> None:
     with pytest.raises(ConfigError, match=r"^run\.translate: beam"):
         make_options(GenerationOptions, default_config("translate"), {"beam": 0})
+
+
+def test_chunks_of_one_input_are_drawn_independently() -> None:
+    options = GenerationOptions(seed=3)
+    assert options.chunk(0) is options
+    assert len({options.chunk(number).seed for number in range(3)}) == 3
+    assert options.chunk(1) == options.chunk(1)
+    plain = Options(split="all")
+    assert plain.chunk(2) is plain

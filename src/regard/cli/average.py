@@ -19,7 +19,7 @@ def average(
     steps: Annotated[str, Parameter(metavar="N,N…", help="the steps of the checkpoints to average")] = "",
     json: JsonFlag = False,
 ) -> None:
-    """Average the weights of several checkpoints of a run, which often translates better than any of them.
+    """Average the weights of several checkpoints of a run, which is often better than any of them.
 
     RUN@average then names it, and so does the run's plain name, if no checkpoint is newer; RUN@best and RUN@last stay
     what they were.

@@ -80,4 +80,4 @@ def write_array(file: str, vectors: "list[Vectors]") -> None:
     written = io.BytesIO()
     np.save(written, np.stack(vectors), allow_pickle=False)
     write_bytes(file, written.getvalue())
-    tell(f"{len(vectors):,} vectors of {len(vectors[0]):,} numbers: {file}")
+    tell(f"{len(vectors):,} vector{'s' * (len(vectors) > 1)} of {len(vectors[0]):,} numbers: {file}")

@@ -55,7 +55,7 @@ def evaluate(
 
     Classes of texts and images: accuracy, macro F1, precision, recall and F1 per class, the confusion matrix; of images
     also top-5 accuracy. Tags: accuracy, and precision, recall and F1 of entities, also per type. Regression: Spearman,
-    R² and mean absolute error.
+    R² and mean absolute error; similarity: Spearman and Pearson.
     """
     options = named(reading or ReadingOptions(), scores or ScoreOptions(), search or SearchOptions())
     options |= {"by_length": by_length, "blocks": blocks, "output": output, "picture": picture}

@@ -80,9 +80,9 @@ def predict(
 ) -> None:
     """Predict classes, tags, numbers or captions; fill in masked words.
 
-    Classification prints one line per input: class, tab, probability. Regression prints the number. Tagging splits each
-    line at white space and prints one word and its tag per line, and a blank line after each input. Where a run was
-    trained on pairs of texts, the second is --text-b, or follows a tab.
+    Classification prints one line per input: class, tab, probability. Regression and similarity print the number. Tagging
+    splits each line at white space and prints one word and its tag per line, and a blank line after each input. Where a
+    run was trained on pairs of texts, the second is --text-b, or follows a tab.
 
     A run trained with masks fills in each [MASK]: regard predict RUN "The [MASK] barks."
 

@@ -184,7 +184,7 @@ def _training_bar() -> "Progress":
 
 
 def option_of_end(reason: str) -> str:
-    """Return the option that moves the end which a run has met, by its reason (training/ending.py)."""
+    """Return the option that moves the end which a run has met, by its reason (training/stopping.py)."""
     words = {"epochs": "--epochs", "steps": "--steps", "minutes": "--minutes", "validations": "--patience"}
     return next((option for word, option in words.items() if word in reason), "--steps")
 

@@ -128,7 +128,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert facts.pop("hidden") == (
         "15% of the tokens, drawn anew each time: 80% of them as <mask>, 10% as any other token, the rest as they are"
     )
-    assert facts.pop("batches") == f"{len(train.order(0))} an epoch, {_padding(train):.1%} padding"
+    assert facts.pop("batches") == f"{len(train.order(0))} per epoch, {_padding(train):.1%} padding"
     assert facts.pop("left out") == rf"1 bad line, not UTF-8: {tmp_path / 'text.txt'}:201 '\xff\n'"
     assert facts.pop("tokenizer loss").startswith("Words that are not in the vocabulary")
     assert not facts

@@ -60,7 +60,7 @@ def test_what_is_told_before_the_first_step(tmp_path: Path) -> None:
     assert n_train + n_valid == 60
     assert facts["training"] == f"{n_train} images, 8 × 8 pixels, in colours"
     assert facts["validation"] == f"{n_valid} images, held out"
-    assert facts["batches"] == "3 an epoch, of up to 16 images"
+    assert facts["batches"] == "3 per epoch, of up to 16 images"
     assert facts["classes"].startswith("3: ")
     assert facts["augmentation"] == "moved by up to 2 pixels, every second one mirrored"
     assert list(prepared.hashes) == [str(tmp_path / "images")]

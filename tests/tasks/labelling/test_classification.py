@@ -69,7 +69,7 @@ def test_the_report_tells_the_classes_and_their_balance(tmp_path: Path) -> None:
     assert facts["largest class"] == "good, 75.0 %: a constant answer has that accuracy"
     assert facts["vocabulary"].endswith("tokens (characters)")
     assert facts["max length"] == "37 tokens: the model has positions for 40, 3 of them for special ones"
-    assert re.fullmatch(r"1 an epoch, \d+\.\d% padding", facts["batches"])
+    assert re.fullmatch(r"1 per epoch, \d+\.\d% padding", facts["batches"])
 
 
 def test_a_text_longer_than_the_positions_is_cut(tmp_path: Path) -> None:

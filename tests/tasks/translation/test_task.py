@@ -197,7 +197,7 @@ def test_the_report_tells_of_the_data(prepare: Callable[..., Prepared]) -> None:
     assert training + held_out == 90
     assert facts["validation"] == f"{held_out} held out by source sentence"
     assert facts["vocabulary"] == "320 shared tokens (bpe)"
-    assert re.fullmatch(r"\d+ an epoch, \d+\.\d% padding", facts["batches"])
+    assert re.fullmatch(r"\d+ per epoch, \d+\.\d% padding", facts["batches"])
     apart = dict(prepare({"tokenizer.shared": False, "tokenizer.kind": "words"}).facts)
     assert apart["vocabulary"] == "17 source, 17 target tokens (words)"
     assert apart["tokenizer loss"].startswith("Words that are not in the vocabulary are dropped")

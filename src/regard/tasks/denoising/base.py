@@ -217,7 +217,7 @@ class HiddenTextTask(ABC):
             ("validation", ", ".join(filter(None, (f"{valid.n_tokens:,} tokens", data.held_out)))),
             ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
             ("hidden", self.about_hidden()),
-            ("batches", f"{len(order):,} an epoch, {padding:.1%} padding"),
+            ("batches", f"{len(order):,} per epoch, {padding:.1%} padding"),
         ]
         facts += data.notes
         if not data.tokenizer.lossless:

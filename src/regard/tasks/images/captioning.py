@@ -203,7 +203,7 @@ class CaptioningTask:
     ) -> tuple[tuple[str, str], ...]:
         """What the report before the first step says of the data."""
         held_out = ", held out" if data.n_held_out else ""
-        batches = f"{len(train.order(0)):,} an epoch, of up to {train.batch_images:,} images with their captions"
+        batches = f"{len(train.order(0)):,} per epoch, of up to {train.batch_images:,} images with their captions"
         facts = [
             ("training", f"{len(data.train):,} captions of {len(train):,} images, {self.table.pixels}"),
             ("validation", f"{len(data.valid):,} captions of {len(valid):,} images{held_out}"),

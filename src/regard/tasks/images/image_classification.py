@@ -256,7 +256,7 @@ class ImageClassificationTask:
         facts = [
             ("training", f"{len(train):,} images, {self.table.pixels}"),
             ("validation", f"{len(valid):,} images{', held out' if data.n_held_out else ''}"),
-            ("batches", f"{len(train.order(0)):,} an epoch, of up to {train.batch_images:,} images"),
+            ("batches", f"{len(train.order(0)):,} per epoch, of up to {train.batch_images:,} images"),
             *label_facts(self.table.labels, self.table.counts, "class"),
             *weight_facts(self.class_weights, self.table.labels),
         ]

@@ -31,7 +31,7 @@ def preparation_facts(
         facts.append(("features", f"{task.table.n_features:,} a vector"))
     else:
         facts.append(("vocabulary", f"{task.tokenizer.vocab_size:,} tokens ({task.tokenizer.kind})"))
-    facts.append(("batches", f"{len(order):,} an epoch, {batching.padding_share(lengths, order):.1%} padding"))
+    facts.append(("batches", f"{len(order):,} per epoch, {batching.padding_share(lengths, order):.1%} padding"))
     facts += task.label_facts()
     if task.longest < task.config.data.max_length:
         longest = f"{task.longest:,} {tokens}: the model has positions for {positions_of(task.config.model):,}"

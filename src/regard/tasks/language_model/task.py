@@ -244,7 +244,7 @@ def _facts(data: DocumentDataset, train: WindowExamples, config: RunConfig) -> t
         ("training", f"{train.n_predicted:,} tokens, {documents}, {counts['n_bytes']:,} bytes"),
         ("validation", valid),
         ("vocabulary", f"{data.tokenizer.vocab_size:,} tokens ({data.tokenizer.kind})"),
-        ("batches", f"{len(train.order(0)):,} an epoch, {train.batch_size:,} windows of {train.context:,} tokens"),
+        ("batches", f"{len(train.order(0)):,} per epoch, {train.batch_size:,} windows of {train.context:,} tokens"),
     ]
     facts += data.notes
     if not data.tokenizer.lossless:

@@ -95,7 +95,7 @@ def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str],
         ("training", f"{len(data.train):,} pairs"),
         ("validation", held_out),
         ("vocabulary", f"{sizes} tokens ({vocabulary.source.kind})"),
-        ("batches", f"{len(order):,} an epoch, {batching.padding_share(train.lengths, order):.1%} padding"),
+        ("batches", f"{len(order):,} per epoch, {batching.padding_share(train.lengths, order):.1%} padding"),
     ]
     facts += data.notes
     if not vocabulary.target.lossless:
