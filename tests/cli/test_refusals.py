@@ -108,6 +108,8 @@ def test_nothing_heavy_is_needed() -> None:
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "compare"])
 def test_what_tasks_claim_are_options_of_the_command(command: str) -> None:
-    known = {name for argument in make_app([command])[command].assemble_argument_collection() for name in argument.names}
+    known = {
+        name for argument in make_app([command])[command].assemble_argument_collection() for name in argument.names
+    }
     claimed = {flag(name) for spec in TASKS.values() for name in spec.options.get(command, ())}
     assert claimed <= known
