@@ -1,4 +1,4 @@
-"""Translation: batches, the loss, the report, word vectors. What becomes of lines is in test_translating.py."""
+"""Translation: batches, the loss, the report, word vectors. What becomes of lines is in test_translator.py."""
 
 import math
 import re

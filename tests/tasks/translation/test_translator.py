@@ -280,7 +280,7 @@ def test_an_ensemble_is_heard_in_all_its_members(run: Run, trained: Path) -> Non
     assert first[0] != pytest.approx(first[1], rel=1e-2)
 
 
-# Alignment; how it is found is in test_aligning.py
+# Alignment; how it is found is in test_alignment.py
 
 
 def test_a_long_line_is_aligned_as_one(run: Run) -> None:
