@@ -72,8 +72,28 @@ def test_without_a_near_name_all_are_listed_in_order() -> None:
     assert did_you_mean("zebra", {"pre": 1, "post": 2, "none": 3}) == "Available: none, post, pre."
 
 
-def test_a_name_must_be_nearer_where_there_is_something_else_to_say() -> None:
-    options = ["--text", "--vocab-size"]
-    assert did_you_mean("--text-b", options, otherwise="Leave it out.") == "Did you mean --text?"
-    assert did_you_mean("--image-size", options, otherwise="Leave it out.") == "Leave it out."
-    assert did_you_mean("--image-size", options) == "Did you mean --vocab-size?"
+def test_of_very_many_or_very_long_names_some_are_listed() -> None:
+    listed = ", ".join(f"n{number:05}" for number in range(100))
+    assert (
+        did_you_mean("zebra", (f"n{number:05}" for number in range(60_000))) == f"Available: {listed} and 59,900 more."
+    )
+    assert did_you_mean("zebra", ["x" * 20_000]) == f"Available: {'x' * 100}…."
+
+
+@pytest.mark.parametrize("name", ["--lr", "--image-size", "--rate", "--te", "--size"])
+def test_what_only_looks_a_little_alike_is_not_offered(name: str) -> None:
+    options = ["--run", "--text", "--vocab-size"]
+    assert did_you_mean(name, options, otherwise="Leave it out.") == "Leave it out."
+    assert did_you_mean(name, options) == "Available: --run, --text, --vocab-size."
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("--text-b", "--text"), ("--Text", "--text"), ("--vocab", "--vocab-size"), ("--vacob-sise", "--vocab-size")],
+)
+def test_slips_and_first_words_are_near(name: str, near: str) -> None:
+    assert did_you_mean(name, ["--run", "--text", "--vocab-size"]) == f"Did you mean {near}?"
+
+
+def test_a_very_long_name_is_answered_at_once() -> None:
+    assert did_you_mean("x" * 10**6, ["x" * 10**6 + "y", "steps"]).startswith("Available: ")

@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -89,7 +90,7 @@ def test_auto_takes_the_fastest_device_there_is(
 def test_no_such_device() -> None:
     assert (
         complaint(device="gpu")
-        == "runtime.device must be auto, cpu, cuda, cuda:N or mps, not 'gpu'.\nDid you mean cpu?"
+        == "runtime.device must be auto, cpu, cuda, cuda:N or mps, not 'gpu'.\nDid you mean cuda?"
     )
 
 
@@ -102,13 +103,6 @@ def test_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert complaint(device="mps") == ("No Metal (MPS) device is available to torch.\nUse --set runtime.device=cpu")
-
-
-def test_no_such_precision() -> None:
-    assert (
-        complaint(device="cpu", precision="bf61")
-        == "runtime.precision must be auto, fp32 or bf16, not 'bf61'.\nDid you mean bf16?"
-    )
 
 
 def test_bf16_on_a_cpu_that_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +154,10 @@ def test_facts_name_what_the_last_bits_depend_on() -> None:
 def test_cores_heeds_what_openmp_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert runtime.cores() == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "5,2")  # those of nested parallel regions follow
+    assert runtime.cores() == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "1000000")
+    assert runtime.cores() == 1024
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     assert 1 <= runtime.cores() <= (os.cpu_count() or 1)
 
@@ -169,3 +167,17 @@ def test_denormals_are_zero_inside_the_block_only() -> None:
     with runtime.denormals_as_zero():
         assert (tiny / 10).item() == 0
     assert (tiny / 10).item() > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_free_memory_is_what_the_system_and_the_cgroup_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(runtime, "CGROUP", tmp_path)
+    free = runtime.available_memory(cpu)
+    assert free is not None
+    assert free > 10_000_000
+    for name, text in (("max", "9000\n"), ("current", "8000\n"), ("stat", "anon 7000\ninactive_file 500\nfile 900\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert runtime.available_memory(cpu) == 1500
+    (tmp_path / "memory.max").write_text("max\n")
+    assert (runtime.available_memory(cpu) or 0) > 10_000_000

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -19,6 +20,8 @@ from regard.config import RuntimeConfig
 from regard.errors import UsageError, did_you_mean
 
 _TRIAL = "import torch; ones = torch.ones(256, 256, dtype=torch.bfloat16); assert (ones @ ones)[0, 0] == 256"
+MOST_THREADS = 1024
+CGROUP = Path("/sys/fs/cgroup")
 # Parameters of glibc's mallopt, from malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 
@@ -66,10 +69,36 @@ def denormals_as_zero() -> Iterator[None]:
 
 def cores() -> int:
     """Return how many cores this process may use: what OMP_NUM_THREADS says, else what the system grants."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdigit() and int(asked):
-        return int(asked)
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # then those of parallel regions inside
+    if asked.isdecimal() and int(asked):
+        return min(int(asked), MOST_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Return how many bytes this process may still take on a device: what the system, or its cgroup, has left."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        [line] = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:")]
+        return min(1024 * int(line.split()[1]), _left_in_cgroup())
+    except (OSError, ValueError):
+        return None  # not Linux
+
+
+def _left_in_cgroup() -> int:
+    """What a container's limit leaves; files that are only cached count as free."""
+    try:
+        most, used, facts = (
+            (CGROUP / name).read_text().split() for name in ("memory.max", "memory.current", "memory.stat")
+        )
+        return (
+            sys.maxsize
+            if most == ["max"]
+            else int(most[0]) - int(used[0]) + int(facts[facts.index("inactive_file") + 1])
+        )
+    except (OSError, ValueError):
+        return sys.maxsize
 
 
 def keep_freed_memory() -> bool:
@@ -109,7 +138,7 @@ def _choose_device(name: str) -> torch.device:
     if kind not in ("cpu", "cuda", "mps") or (number and not number.isdigit()):
         raise UsageError(
             f"runtime.device must be auto, cpu, cuda, cuda:N or mps, not '{name}'.",
-            did_you_mean(name, ["auto", "cpu", "cuda", "mps"]),
+            did_you_mean("cuda" if kind == "gpu" else name, ["auto", "cpu", "cuda", "mps"]),
         )
     if kind == "cuda" and not torch.cuda.is_available():
         raise UsageError("No CUDA device is available to torch.", "Use --set runtime.device=cpu")
@@ -119,10 +148,6 @@ def _choose_device(name: str) -> torch.device:
 
 
 def _choose_precision(name: str, device: torch.device) -> str:
-    if name not in ("auto", "fp32", "bf16"):
-        raise UsageError(
-            f"runtime.precision must be auto, fp32 or bf16, not '{name}'.", did_you_mean(name, ["auto", "fp32", "bf16"])
-        )
     if name == "auto":
         return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
     if name == "bf16" and device.type == "cpu" and not _survives_bf16():

@@ -1,6 +1,7 @@
 """Run files: read, written back, overridden, and every complaint about them."""
 
 import dataclasses
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def complaint_of_override(assignments: dict[str, str]) -> str:
 @given(
     text=st.text(),
     files=st.lists(st.text(), max_size=3),
-    rate=st.floats(min_value=0, allow_infinity=False),
+    rate=st.floats(min_value=0, max_value=100),
     seed=st.integers(0, 2**63 - 1),
     shared=st.booleans(),
 )
@@ -64,7 +65,7 @@ def test_written_and_read_again_it_is_the_same(
         task="translate",
         seed=seed,
         data=DataConfig(train=tuple(files)),
-        tokenizer=TokenizerConfig(kind=text, shared=shared),
+        tokenizer=TokenizerConfig(file=text, shared=shared),
         training=TrainingConfig(learning_rate=rate),
         model=ModelTable(preset="transformer-tiny", fields={"d_model": 64, "dropout": rate, "norm": text}),
     )
@@ -105,8 +106,12 @@ def test_what_a_task_does_not_read_is_neither_written_nor_taken(task: str) -> No
             if not applies:
                 value = 7 if isinstance(field.default, int) else "seven"
                 tables = {"task": task, table.name: {field.name: value}}
-                problem = f"run.toml: {table.name}.{field.name} does not apply to the task {task}."
-                assert complaint(tables).startswith(problem)
+                key = f"{table.name}.{field.name}"
+                renamed = key in TASKS[task].renamed
+                told = (
+                    f"is now called {TASKS[task].renamed[key]}." if renamed else f"does not apply to the task {task}."
+                )
+                assert complaint(tables).startswith(f"run.toml: {key} {told}")
 
 
 def test_a_setting_of_another_task_is_refused_wherever_it_comes_from() -> None:
@@ -121,6 +126,22 @@ def test_a_renamed_key_gets_its_new_name() -> None:
     assert complaint({"task": "translate", "data": {"hold_out": 3}}) == (
         "run.toml: data.hold_out is now called data.valid_size.\nWrite data.valid_size instead."
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "new"), [("language", "text"), ("mask", "text"), ("denoise", "text"), ("caption", "image")]
+)
+def test_a_column_that_some_tasks_called_the_source(tmp_path: Path, task: str, new: str) -> None:
+    table = {"source": "review"}
+    assert complaint({"task": task, "data": table}) == (
+        f"run.toml: data.source is now called data.{new}.\nWrite data.{new} instead."
+    )
+    path = tmp_path / "config.toml"
+    path.write_text(f'task = "{task}"\n[data]\nsource = "review"\ntext = ""\n')
+    assert getattr(read(path, of_run=True).data, new) == "review"
+    path.write_text(f'task = "{task}"\n[data]\nsource = ""\ntext = "review"\n')
+    assert read(path, of_run=True).data.text == "review"
+    assert from_tables({"task": "translate", "data": table}, origin="run.toml").data.source == "review"
 
 
 def test_a_run_written_with_every_key_and_old_names_is_read(tmp_path: Path) -> None:
@@ -199,6 +220,13 @@ def test_an_unknown_key_gets_the_near_name() -> None:
     assert complaint({"task": "translate", "training": {"lerning_rate": 1.0}}) == (
         "run.toml: there is no key training.lerning_rate.\nDid you mean learning_rate?"
     )
+    assert complaint({"task": "translate", "training": {"lr": 1}}) == (
+        "run.toml: there is no key training.lr.\nDid you mean learning_rate?"
+    )
+    assert complaint({"task": "image", "training": {"batch_size": 1}}) == (
+        "run.toml: there is no key training.batch_size.\nDid you mean batch_images?"
+    )
+    assert len(complaint({"task": "translate", "training": {"a" * 9000: 1}})) < 2000
     assert complaint({"task": "translate", "sed": 1}) == "run.toml: there is no key sed.\nDid you mean seed?"
 
 
@@ -314,12 +342,37 @@ def test_an_override_of_the_wrong_type() -> None:
         ("training.beta2", "1.0", "training.beta2 must be at least 0 and below 1, not 1.0."),
         ("training.label_smoothing", "-0.1", "training.label_smoothing must be at least 0 and below 1, not -0.1."),
         ("decoding.beam", "0", "decoding.beam must be at least 1, not 0."),
+        ("decoding.beam", "1000000000", "decoding.beam must be at least 1 and at most 1,000, not 1000000000."),
+        ("decoding.min_length", "10001", "decoding.min_length must be at least 0 and at most 10,000, not 10001."),
+        ("runtime.workers", "257", "runtime.workers must be at least 0 and at most 256, not 257."),
+        ("runtime.threads", "1025", "runtime.threads must be at least 0 and at most 1,024, not 1025."),
     ],
 )
 def test_a_number_outside_its_range(key: str, value: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         override(RunConfig(task="translate"), {key: value})
     assert str(caught.value) == f"--set: {expected}\nCorrect {key} and run the command again."
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "choices", "near"),
+    [
+        ("data.on_bad", "kep-going", "stop or keep-going", "keep-going"),
+        ("training.schedule", "cosin", "inverse-sqrt, cosine, linear, constant or auto", "cosine"),
+        ("training.class_weights", "balance", "none or balanced", "balanced"),
+        ("runtime.precision", "bf61", "auto, fp32 or bf16", "bf16"),
+        (
+            "tokenizer.kind",
+            "unigramm",
+            "bpe, unigram, wordpiece, characters, bytes, words, tiktoken or vectors",
+            "unigram",
+        ),
+    ],
+)
+def test_a_word_that_is_not_among_the_choices(key: str, value: str, choices: str, near: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        override(RunConfig(task="classify"), {key: value})
+    assert str(caught.value) == f"--set: {key} must be {choices}, not '{value}'.\nDid you mean {near}?"
 
 
 def test_the_defaults_lie_in_their_ranges() -> None:
@@ -348,3 +401,64 @@ def test_what_toml_cannot_hold_is_refused() -> None:
     for value in ("\udcff.en", {"a": None}):
         with pytest.raises(ConfigError, match="cannot be written into a run file"):
             to_toml(RunConfig(task="translate", model=ModelTable(preset="p", fields={"x": value})))
+
+
+# files that somebody else wrote
+
+
+def refusal(path: Path, *, of_run: bool = True) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(path, of_run=of_run)
+    assert "\n" not in caught.value.problem
+    return caught.value.problem
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("seed = " + "9" * 5_000, "Exceeds the limit (4300 digits) for integer string conversion"),
+        ("seed = " + "9" * 30, "a whole number of more than 64 bits"),
+        ("seed = 0x" + "f" * 100_000, "a whole number of more than 64 bits"),
+        ("training.learning_rate = 1" + "0" * 400, "a whole number of more than 64 bits"),
+        ("seed = " + "[" * 5_000, "it is nested too deeply"),
+        ("seed = 2020-01-01", "a date or time, 2020-01-01, which no key takes"),
+        ("seed = " + "[" * 100 + "]" * 100, "it is nested too deeply"),
+        ("seed = " + "{a = " * 100 + "1" + "}" * 100, "it is nested too deeply"),
+        ("a" + ".a" * 100_000 + " = 1", "a key of more than 50 parts"),
+        ('"."' + " . '.'" * 100_000 + " = 1", "a key of more than 50 parts"),
+        ("[a" + ".a" * 100_000 + "]", "a key of more than 50 parts"),
+        ('x = {y = """\n""", z' + ".'z'" * 100_000 + " = 1}", "a key of more than 50 parts"),
+        ('"' + '\\"' * 1_000_000, "Illegal character"),
+    ],
+)
+def test_what_would_take_for_ever_is_refused_at_once(tmp_path: Path, line: str, reason: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(f'task = "translate"\n{line}\n')
+    assert refusal(path).startswith(f"{path} is not valid TOML: {reason}")
+
+
+def test_dots_in_texts_and_numbers_are_no_parts_of_a_key(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    files = [f"{'a.' * 60}{number}.txt" for number in range(200)]
+    path.write_text(f'# {"a." * 60}\ntask = "translate"\n[data]\ntrain = {files}\n[training]\nminutes = 1.5\n')
+    config = read(path)
+    assert config.data.train == tuple(files)
+    assert config.training.minutes == 1.5
+
+
+def test_the_config_of_a_run_is_a_regular_file(tmp_path: Path) -> None:
+    own, path = tmp_path / "own.toml", tmp_path / "config.toml"
+    own.write_text('task = "translate"\n')
+    path.symlink_to(own)
+    assert refusal(path) == f"{path} cannot be read: it is a link, not a file."
+    assert read(path).task == "translate", "a run file of one's own may be a link"
+    path.unlink()
+    os.mkfifo(path)
+    assert refusal(path) == f"{path} cannot be read: it is a pipe, not a file."
+    assert refusal(Path("/dev/zero"), of_run=False) == "/dev/zero cannot be read: it has more than 4 MB."
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_number_of_any_size_from_python(value: int) -> None:
+    with pytest.raises(ConfigError, match=r"decoding\.beam must be at least 1"):
+        override(RunConfig(task="translate"), {"decoding.beam": value})

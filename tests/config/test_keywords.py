@@ -34,3 +34,12 @@ def test_an_unknown_name_gets_the_near_one() -> None:
     with pytest.raises(UsageError) as caught:
         dotted({"step": 3}, origin="regard.train")
     assert str(caught.value) == "regard.train: there is no setting 'step'.\nDid you mean steps?"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("lr", "learning_rate"), ("num_heads", 'settings={"model.n_heads": …}'), ("wd", "weight_decay")]
+)
+def test_what_others_call_a_setting_gets_ours(name: str, near: str) -> None:
+    with pytest.raises(UsageError, match=f"^regard.train: there is no setting '{name}'") as caught:
+        dotted({name: 3}, origin="regard.train")
+    assert caught.value.remedy == f"Did you mean {near}?"

@@ -111,3 +111,16 @@ def test_wrong_requests(run: RunFolder, save: Save) -> None:
         average(run, steps=[])
     assert caught.value.problem == "Averaging needs at least one step, and none is given."
     assert caught.value.remedy == "Name the steps to average."
+
+
+def test_of_a_run_with_a_moving_average_that_is_averaged(run: RunFolder) -> None:
+    for step in (1, 2):
+        weight = torch.full((2,), float(step))
+        model = {"embedding": weight, "output": weight, "count": torch.tensor(step)}
+        checkpoints.write(run, step=step, model=model, ema={"embedding": 10 * weight}, facts={})
+    weights = checkpoints.load_used_weights(average(run, last=2))
+    assert weights["embedding"].tolist() == weights["output"].tolist() == [15.0, 15.0]
+    assert weights["count"] == 2
+    checkpoints.write(run, step=3, model=model, facts={})
+    with pytest.raises(CheckpointError, match="have weights of different names or shapes"):
+        average(run, last=2)

@@ -17,7 +17,7 @@ from regard.errors import CheckpointError, TrainingError
 from regard.runs import checkpoints, selection, tensors
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import TEMPORARY
-from regard.runs.folder import RunFolder
+from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import find
 
 Save = Callable[..., Checkpoint]
@@ -129,7 +129,7 @@ def test_a_manifest_that_is_none(save: Save, text: str) -> None:
     (path / "manifest.json").write_text(text)
     with pytest.raises(CheckpointError) as caught:
         checkpoints.verify(path)
-    assert caught.value.problem == f"The checkpoint is damaged: {path}/manifest.json is not a manifest."
+    assert caught.value.problem.startswith(f"The checkpoint is damaged: {path}/manifest.json is not a manifest")
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,13 @@ def test_what_a_killed_process_left_is_removed_by_the_next_write(run: RunFolder,
     path = save(100).path
     shutil.copytree(path, run.checkpoints / "step-00000100.old")
     shutil.copytree(path, run.checkpoints / f"{TEMPORARY}new-step-00000200-1")
-    (run.path / f"{TEMPORARY}new-task.json-1").touch()
+    run.vocabulary.mkdir()
+    for folder in (run.path, run.vocabulary):
+        (folder / f"{TEMPORARY}new-task.json-1").touch()
     assert find(run) == {100: path}
     save(300)
     assert names(run.checkpoints) == ["step-00000100", "step-00000300"]
-    assert not list(run.path.glob(".tmp-*"))
+    assert not list(run.path.rglob(".tmp-*"))
 
 
 def test_the_manifest_is_the_last_file_and_everything_is_on_the_disk_before_the_name(
@@ -307,3 +309,130 @@ def test_the_manifest_is_the_last_file_and_everything_is_on_the_disk_before_the_
         "rename to step-00000100",
         "checkpoints",
     ]
+
+
+def seal(path: Path) -> None:
+    """Write the manifest of a checkpoint anew, as if its files were what was written."""
+    file = path / "manifest.json"
+    manifest = json.loads(file.read_bytes())
+    for name in manifest["files"]:
+        size = (path / name).stat().st_size
+        manifest["files"][name] = {"size": size, "sha256": checkpoints.sha256(path / name)}
+    file.write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": True},
+        {"step": 400.0},
+        {"step": "400"},
+        {"kind": ["step"]},
+        {"facts": 3},
+        {"versions": []},
+        {"files": ["model.safetensors"]},
+        {"files": "model.safetensors"},
+        *(
+            {"files": {"model.safetensors": {"size": 1, "sha256": ""}, name: {"size": 0, "sha256": ""}}}
+            for name in ("/dev/zero", "../../config.toml", "a\0b", "a\ud800b", "notes.txt")
+        ),
+        *(
+            {"files": {"model.safetensors": entry}}
+            for entry in (3, {"size": "1", "sha256": ""}, {"size": 1, "sha256": 5}, {"size": -1, "sha256": ""})
+        ),
+        {"files": {"model.safetensors": {"size": 9, "sha256": ""}, "ema.safetensors": {"size": 10**12, "sha256": ""}}},
+    ],
+)
+def test_a_manifest_of_anothers_making(save: Save, change: dict[str, Any]) -> None:
+    path = save(400).path
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    (path / "manifest.json").write_text(json.dumps(manifest | change))
+    with pytest.raises(CheckpointError) as caught:
+        checkpoints.verify(path)
+    assert caught.value.problem == (
+        f"The checkpoint is damaged: {path}/manifest.json is not the manifest of step-00000400."
+    )
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "state.json", "model.safetensors"])
+def test_only_regular_files_are_read(save: Save, tmp_path: Path, name: str) -> None:
+    path = save(400).path
+    (tmp_path / "outside").write_bytes((path / name).read_bytes())
+    (path / name).unlink()
+    (path / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(CheckpointError, match=rf"{name} cannot be read \(it is a link, not a file\)"):
+        checkpoints.verify(path)
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    with pytest.raises(CheckpointError, match=rf"{name} cannot be read \(it is a pipe, not a file\)"):
+        checkpoints.verify(path)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("3", "[]", "null", '"x"', "{", "[" * 100_000, "9" * 5_000),
+        *('{"validation": [1]}', '{"validation": 3}', '{"validation": {"loss": "x"}}', '{"best_by": ["loss"]}'),
+    ],
+)
+def test_a_state_that_is_none_is_damage(run: RunFolder, save: Save, state: str) -> None:
+    save(300, 2.0)
+    path = save(400, 1.0).path
+    (path / "state.json").write_text(state)
+    seal(path)
+    with pytest.raises(CheckpointError, match=r"state\.json is not a training state"):
+        checkpoints.verify(path)
+    for word in ("", "@last", "@best"):
+        checkpoint, (note,) = selection.select(Reference.parse(f"{run}{word}"))
+        assert checkpoint.step == 300
+        assert note.startswith("step-00000400 is skipped. The checkpoint is damaged: ")
+
+
+def test_an_ema_of_other_weights_is_damage(run: RunFolder) -> None:
+    weights = {"a": torch.ones(2), "count": torch.tensor(3)}
+    for ema in ({}, {"a": torch.ones(3)}, {"b": torch.ones(2)}, {"a": torch.ones(2), "b": torch.ones(2)}):
+        checkpoint = checkpoints.write(run, step=4, model=weights, ema=ema, facts={})
+        with pytest.raises(CheckpointError, match="is not the average of the weights beside it"):
+            checkpoints.load_used_weights(checkpoint)
+    checkpoint = checkpoints.write(run, step=4, model=weights, ema={"a": torch.zeros(2)}, facts={})
+    assert checkpoints.load_used_weights(checkpoint)["a"].tolist() == [0, 0]
+
+
+def test_whether_there_is_an_ema_the_manifest_says(run: RunFolder) -> None:
+    checkpoint = checkpoints.write(run, step=4, model={"a": torch.ones(2)}, ema={"a": torch.zeros(2)}, facts={})
+    (checkpoint.path / "ema.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"ema\.safetensors cannot be read"):
+        checkpoints.load_used_weights(checkpoint)
+
+
+def test_weights_of_another_model_are_known_by_their_shapes(save: Save) -> None:
+    path = save(400).path
+    checkpoints.require_shapes(path, {"layer.weight": (2, 3)})
+    for shapes, shown in (
+        (
+            {"layer.weight": (3, 2)},
+            "layer.weight is of shape (2, 3) in the checkpoint and of shape (3, 2) in the model",
+        ),
+        ({}, "layer.weight is of shape (2, 3) in the checkpoint and missing in the model"),
+        ({"layer.weight": (2, 3), "b": ()}, "b is missing in the checkpoint and of shape () in the model"),
+    ):
+        with pytest.raises(CheckpointError) as caught:
+            checkpoints.require_shapes(path, shapes)
+        assert caught.value.problem == f"{path} does not fit the model of the run's config.toml: {shown}."
+
+
+def test_a_run_that_was_deleted_is_not_made_again(run: RunFolder, save: Save) -> None:
+    save(1)
+    shutil.rmtree(run.path)
+    with pytest.raises(TrainingError) as caught:
+        save(2)
+    assert caught.value.problem == f"{run} was moved or deleted while it was being trained."
+    assert not run.path.exists()
+
+
+def test_leftovers_of_a_vocabulary_are_deleted(run: RunFolder) -> None:
+    run.vocabulary.mkdir()
+    for name in (".tmp-shared.json-k3x_9", ".hidden", "shared.json"):
+        (run.vocabulary / name).touch()
+    checkpoints.clean(run)
+    assert names(run.vocabulary) == [".hidden", "shared.json"]

@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,3 +115,52 @@ def test_a_deletion_that_is_cut_short_leaves_no_half_under_the_name(
         disk.discard(folder)
     assert not folder.exists()
     assert [path.name.startswith(disk.TEMPORARY) for path in tmp_path.iterdir()] == [True]
+
+
+def test_a_link_in_the_place_of_what_is_being_written_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    file = tmp_path / "run" / "config.toml"
+    file.parent.mkdir()
+    disk.temporary_name(file).symlink_to(victim)
+    disk.write_atomically(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert victim.read_text() == "precious"
+    assert names(file.parent) == ["config.toml"]
+
+
+def test_leftovers_behind_links_stay(tmp_path: Path) -> None:
+    outside, run = tmp_path / "outside", tmp_path / "run"
+    (outside / ".tmp-mine").mkdir(parents=True)
+    (outside / ".tmp-file").touch()
+    run.mkdir()
+    (run / ".tmp-new-step-00000001-7").mkdir()
+    (run / ".tmp-new-step-00000001-7" / "link").symlink_to(outside)
+    (run / ".tmp-task.json-7").touch()
+    (run / ".tmp-link").symlink_to(outside)
+    (run / "checkpoints").symlink_to(outside)
+    disk.remove_leftovers(run)
+    disk.remove_leftovers(run / "checkpoints")
+    assert names(run) == [".tmp-link", "checkpoints"]
+    assert names(outside) == [".tmp-file", ".tmp-mine"]
+
+
+def test_folders_in_folders_deeper_than_the_stack_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / ".tmp-gone-step-00000001-7"
+    path.mkdir()
+    descriptor = os.open(path, os.O_RDONLY)
+    for _ in range(1_100):
+        os.mkdir("a", dir_fd=descriptor)
+        inner = os.open("a", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+    disk.remove_leftovers(tmp_path)
+    subprocess.run(["rm", "-rf", path], check=True)  # which pytest cannot
+
+
+def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError) as caught:
+        disk.write_atomically(tmp_path / "run" / "config.toml", b"new")
+    assert caught.value.problem == f"{tmp_path}/run was moved or deleted while it was being trained."
+    assert names(tmp_path) == []

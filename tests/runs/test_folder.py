@@ -1,3 +1,5 @@
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -202,3 +204,46 @@ def test_what_is_left_of_a_run_is_no_place_for_a_new_one(tmp_path: Path, left: s
         RunFolder.new(tmp_path)
     assert caught.value.problem == f"{tmp_path} has the remains of a run without its config.toml."
     assert caught.value.remedy == "Restore that file, or name another folder with --run."
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "vocabulary", "tensorboard"])
+def test_a_run_whose_folders_lie_elsewhere_is_refused(run: RunFolder, tmp_path: Path, name: str) -> None:
+    folder = run.path / name
+    if folder.exists():
+        folder.rmdir()
+    (tmp_path / "outside").mkdir()
+    folder.symlink_to(tmp_path / "outside")
+    with pytest.raises(RunError) as caught:
+        RunFolder.open(run.path)
+    assert caught.value.problem == f"{folder} is a link, and a run has its files in its own folder."
+    run.config_file.unlink()
+    with pytest.raises(RunError, match="is a link"):
+        RunFolder.new(run.path)
+
+
+def test_a_run_that_is_named_by_a_link_is_a_run(run: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(run.path)
+    assert RunFolder.open(tmp_path / "link").read_config().task == "translate"
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "[" * 100_000, '{"files": [1]}', "9" * 5_000, "\0"])
+def test_a_task_file_that_is_none(run: RunFolder, content: str) -> None:
+    run.task_file.write_text(content)
+    with pytest.raises(RunError, match="is damaged: "):
+        run.read_task()
+
+
+def test_a_task_file_that_is_a_pipe(run: RunFolder) -> None:
+    os.mkfifo(run.task_file)
+    with pytest.raises(RunError) as caught:
+        run.read_task()
+    assert caught.value.problem == f"{run.task_file} cannot be read: it is a pipe, not a file."
+
+
+def test_runs_are_found_beside_folders_deeper_than_the_stack(run: RunFolder, tmp_path: Path) -> None:
+    deepest = tmp_path / "runs" / "a"
+    for _ in range(5):
+        deepest = deepest.joinpath(*"a" * 250)
+        deepest.mkdir(parents=True)
+    assert find_runs(tmp_path) == [run]
+    subprocess.run(["rm", "-rf", tmp_path / "runs" / "a"], check=True)  # which pytest cannot

@@ -98,3 +98,33 @@ def test_asking_who_trains_keeps_nobody_from_training(run: RunFolder) -> None:
     finally:
         asking.set()
         thread.join()
+
+
+@pytest.mark.parametrize("target", ["victim", "none"])
+def test_a_lock_that_is_a_link_is_not_followed(run: RunFolder, tmp_path: Path, target: str) -> None:
+    (tmp_path / "victim").write_text("precious")
+    run.lock_file.symlink_to(tmp_path / target)
+    with pytest.raises(RunError) as caught, locked(run):
+        pass
+    assert caught.value.problem == f"{run.lock_file} cannot be opened: it is a link, not a file."
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "none").exists()
+    assert holder(run) == ""
+
+
+def test_a_lock_that_is_a_pipe_makes_nobody_wait(run: RunFolder) -> None:
+    os.mkfifo(run.lock_file)
+    with pytest.raises(RunError) as caught, locked(run):
+        pass
+    assert caught.value.problem == f"{run.lock_file} cannot be opened: it is a pipe, not a file."
+    assert holder(run) == ""
+
+
+def test_what_a_lock_says_that_regard_did_not_write(run: RunFolder) -> None:
+    run.lock_file.write_bytes(b"\xff-9 x" * 10_000)
+    with run.lock_file.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert len(holder(run)) <= 300
+        with pytest.raises(LockedError) as caught, locked(run):
+            pass
+    assert caught.value.problem == f"{run.path} is being trained by another process."

@@ -1,6 +1,8 @@
 import errno
 import json
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +111,67 @@ def test_short_writes_go_on_and_a_full_disk_is_told(run: RunFolder) -> None:
                 writer.append({"a": 2})
         finally:
             writer.file = real
+
+
+def test_metrics_that_are_a_link_are_not_written_to(run: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious\nwords")
+    run.metrics_file.symlink_to(tmp_path / "victim")
+    with pytest.raises(TrainingError, match="it is a link, not a file"):
+        Metrics(run)
+    with pytest.raises(RunError) as caught:
+        metrics.read(run)
+    assert caught.value.problem == f"{run.metrics_file} cannot be read: it is a link, not a file."
+    assert (tmp_path / "victim").read_text() == "precious\nwords"
+
+
+def test_a_line_without_an_end_takes_no_memory(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "LONGEST_LINE", 1000)
+    run.metrics_file.write_bytes(line("train", 1) + b" " * 999)
+    assert len(metrics.read(run)) == 1
+    run.metrics_file.write_bytes(line("train", 1) + b" " * 1000 + line("train", 2))
+    with pytest.raises(RunError, match=r"has a line of more than 0 MB"):
+        metrics.read(run)
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        ('{"kind": "train", "step": 1, "loss": "x"}', "loss"),
+        ('{"kind": "train", "step": 1, "loss": {"a": 1}}', "loss"),
+        ('{"kind": "train", "step": 1, "loss": Infinity}', "loss"),
+        ('{"kind": "train", "step": 1, "learning_rate": [1]}', "learning_rate"),
+        ('{"kind": "average", "step": 1, "bleu": [1]}', "bleu"),
+        ('{"kind": "gradients", "step": 1, "norms": [1]}', "norms"),
+        ('{"kind": "gradients", "step": 1, "norms": {"a": "x"}}', "norms"),
+    ],
+)
+def test_what_is_drawn_must_be_numbers(run: RunFolder, record: str, name: str) -> None:
+    run.metrics_file.write_text(f"{record}\n")
+    with pytest.raises(RunError) as caught:
+        metrics.read(run)
+    assert caught.value.problem == f"{run.metrics_file}:1: {name} is not a number."
+
+
+@pytest.mark.parametrize("step", ["-1", "true", "1.5", '"1"', "9" * 400, "9" * 5_000, "[" * 100_000])
+def test_a_step_that_is_none(run: RunFolder, step: str) -> None:
+    run.metrics_file.write_text(f'{{"kind": "train", "step": {step}}}\n')
+    with pytest.raises(RunError, match="expected a JSON object with kind and step"):
+        metrics.read(run)
+
+
+@pytest.mark.parametrize("fate", ["moved", "deleted", "replaced"])
+def test_a_run_that_is_moved_or_deleted_meanwhile(run: RunFolder, tmp_path: Path, fate: str) -> None:
+    with Metrics(run) as writer:
+        writer.append({"kind": "train", "step": 1})
+        writer.sync()
+        if fate == "deleted":
+            shutil.rmtree(run.path)
+        else:
+            run.path.rename(tmp_path / "elsewhere")
+        if fate == "replaced":
+            shutil.copytree(tmp_path / "elsewhere", run.path)
+        writer.append({"kind": "train", "step": 2})
+        with pytest.raises(TrainingError) as caught:
+            writer.sync()
+    assert caught.value.problem == f"{run} was moved or deleted while it was being trained."
+    assert caught.value.remedy == "If it was moved, go on from its last checkpoint: regard resume NEW_FOLDER"

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,10 +9,10 @@ import torch
 
 from regard.errors import CheckpointError, RunError
 from regard.runs import checkpoints
-from regard.runs.checkpoints import Checkpoint
+from regard.runs.checkpoints import Checkpoint, OtherModelError, VanishedError, verify
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import find
-from regard.runs.selection import drop_after, newest_intact, prune, select
+from regard.runs.selection import drop_after, newest_intact, prune, read_selected, select
 
 Save = Callable[..., Checkpoint]
 
@@ -220,3 +221,59 @@ def test_a_state_without_a_validation_is_not_the_best(run: RunFolder, save: Save
         (path / "state.json").write_text(json.dumps(state))
         with pytest.raises(CheckpointError, match="has been validated"):
             select(Reference(run.path, "best"))
+
+
+def test_a_checkpoint_that_is_deleted_while_it_is_read_is_no_damage(run: RunFolder, save: Save) -> None:
+    save(100, 2.0)
+
+    def read(path: Path) -> Checkpoint:
+        checkpoint = verify(path)
+        if checkpoint.step < 120:  # whoever trains has written another, and deletes this one
+            save(checkpoint.step + 1, 1.0)
+            shutil.rmtree(path)
+        checkpoints.load_weights(checkpoint)
+        return checkpoint
+
+    checkpoint, notes = read_selected(Reference(run.path), read)
+    assert (checkpoint.step, notes) == (120, [])
+    with pytest.raises(CheckpointError, match="has no checkpoint of step 100"):
+        read_selected(Reference(run.path, 100), read)
+
+
+def test_a_run_that_deletes_faster_than_anybody_reads(run: RunFolder, save: Save) -> None:
+    save(100)
+
+    def vanish(path: Path) -> Checkpoint:
+        raise VanishedError("gone")
+
+    with pytest.raises(CheckpointError) as caught:
+        read_selected(Reference(run.path), vanish)
+    assert caught.value.problem == f"The checkpoints of {run} are deleted faster than they can be read."
+
+
+def test_where_no_checkpoint_fits_the_model_the_config_is_wrong(run: RunFolder, save: Save) -> None:
+    for step in (100, 200):
+        save(step)
+
+    def refuse(path: Path) -> Checkpoint:
+        raise OtherModelError(f"{path.name} does not fit.", "Put back the config.")
+
+    with pytest.raises(CheckpointError) as caught:
+        read_selected(Reference(run.path), refuse)
+    assert str(caught.value) == "step-00000200 does not fit.\nPut back the config."
+
+
+def test_of_many_damaged_ones_a_few_are_named(run: RunFolder, save: Save) -> None:
+    for step in range(1, 6):
+        (save(step).path / "manifest.json").write_text("3")
+    with pytest.raises(CheckpointError) as caught:
+        newest_intact(run)
+    assert caught.value.problem.count("is skipped") == 3
+    assert caught.value.problem.endswith(" So are 2 others.")
+
+
+def test_a_link_is_no_checkpoint(run: RunFolder, save: Save, tmp_path: Path) -> None:
+    shutil.move(save(200).path, tmp_path / "outside")
+    (run.checkpoints / "step-00000200").symlink_to(tmp_path / "outside")
+    save(100)
+    assert newest_intact(run)[0].step == 100

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.errors import CheckpointError, TrainingError
+from regard.errors import TrainingError
 from regard.runs import tensors
 
 
@@ -60,13 +60,6 @@ def test_files_have_the_mode_that_the_umask_grants(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
-
-
-def test_a_file_that_is_gone_when_it_is_loaded(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError) as caught:
-        tensors.load(tmp_path / "model.safetensors")
-    assert caught.value.problem.startswith(f"{tmp_path}/model.safetensors cannot be read: No such file")
-    assert caught.value.remedy == "It may have been deleted at this moment: try again."
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

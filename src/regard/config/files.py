@@ -1,19 +1,27 @@
-"""Settings read from TOML and written to it, changed by dotted overrides. Nothing here is evaluated."""
+"""Settings read from TOML and written to it, changed by dotted overrides. Nothing here is evaluated.
+
+A run file may come from somebody else: it is read in bounded time (`bounded_toml.py`), and sizes are held to their ranges.
+"""
 
 import dataclasses
 import math
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regard.config.bounded_toml import parse_toml
+from regard.config.synonyms import near_key, near_name
 from regard.config.tables import ModelTable, RunConfig
-from regard.errors import ConfigError, did_you_mean
+from regard.errors import LONGEST_NAME, ConfigError, did_you_mean
+from regard.regular_files import MEGABYTE, read_any, read_regular
 from regard.tasks.spec import TaskSpec, find_spec
 
 Table = TypeVar("Table")
+
+MOST_FILE = 4 * MEGABYTE  # with the paths of very many files
+MOST_NUMBERS = 100  # in a list, such as the blocks of each stage
 
 # What keys were called once: a run file that says so is told the new name.
 RENAMED = {
@@ -29,17 +37,29 @@ RENAMED = {
 
 def read(path: Path, *, of_run: bool = False) -> RunConfig:
     """Read a run file; `of_run`: the config.toml of a run's folder, which an earlier version may have written."""
+    tables = _read_tables(path, of_run=of_run)
+    return from_tables(_translated(tables) if of_run else tables, origin=str(path))
+
+
+def _read_tables(path: Path, *, of_run: bool) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        # A run file of one's own may be a link or a pipe, that of a run's folder may not.
+        content = read_regular(path, most=MOST_FILE) if of_run else read_any(path, most=MOST_FILE)
+        return parse_toml(content.decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"There is no run file {path}.", "Give the path of a TOML file, or a task's name.") from None
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror}.", "Give the path of a readable TOML file."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct the file at that place.") from None
-    return from_tables(_translated(tables) if of_run else tables, origin=str(path))
+
+
+def names_no_preset(path: Path) -> bool:
+    """Whether a run file says that its network is of no preset, as that of a run with a custom network does."""
+    model = _read_tables(path, of_run=path.name == "config.toml").get("model")
+    return isinstance(model, dict) and model.get("preset") == ""
 
 
 def _translated(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,9 +67,19 @@ def _translated(tables: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(tables)
     spec = find_spec(str(tables.get("task", "")))
     for name in [name for name, table in tables.items() if isinstance(table, Mapping) and name != "model"]:
-        keys = {RENAMED.get(f"{name}.{key}", f"{name}.{key}").partition(".")[2]: key for key in tables[name]}
-        found[name] = {new: tables[name][old] for new, old in keys.items() if spec.reads_setting(name, new)}
+        found[name] = {}
+        for key, value in tables[name].items():
+            new = _new_name(f"{name}.{key}", spec).partition(".")[2] or key
+            if spec.reads_setting(name, new) and (
+                value or new not in found[name]
+            ):  # under both names, one may be empty
+                found[name][new] = value
     return found
+
+
+def _new_name(key: str, spec: TaskSpec) -> str:
+    """What a key is called today in a run file of a task, "" for one that was not renamed."""
+    return spec.renamed.get(key, RENAMED.get(key, ""))
 
 
 def default_config(task: str) -> RunConfig:
@@ -82,13 +112,15 @@ def from_tables(tables: Mapping[str, Any], *, origin: str) -> RunConfig:
 
 def _refuse_other_keys(name: str, table: Mapping[str, Any], spec: TaskSpec, origin: str) -> None:
     """Refuse keys that were renamed, and those that mean nothing to the task."""
-    applying = [field.name for field in _fields(name) if spec.reads_setting(name, field.name)]
+    applying = {field.name: field for field in _fields(name) if spec.reads_setting(name, field.name)}
     for key in table:
-        if new := RENAMED.get(f"{name}.{key}"):
+        if new := _new_name(f"{name}.{key}", spec):
             raise ConfigError(f"{origin}: {name}.{key} is now called {new}.", f"Write {new} instead.")
         if not spec.reads_setting(name, key):
-            remedy = did_you_mean(key, applying, otherwise="Leave it out.")
+            remedy = near_name(key, applying, otherwise="Leave it out.")
             raise ConfigError(f"{origin}: {name}.{key} does not apply to the task {spec.name}.", remedy)
+        if applying and key not in applying:
+            raise _unknown(key, {}, applying, origin=origin, path=name)
 
 
 def _fields(table: str) -> tuple[dataclasses.Field[Any], ...]:
@@ -150,7 +182,8 @@ def _unknown(key: str, renamed: Mapping[str, str], known: Mapping[str, Any], *, 
     if key in renamed:
         new = " and ".join(f"{path}.{name}" for name in renamed[key].split(" and "))
         return ConfigError(f"{origin}: {place} is now called {new}.", f"Write {new} instead.")
-    return ConfigError(f"{origin}: there is no key {place}.", did_you_mean(key, known))
+    shown = place if len(place) <= LONGEST_NAME else f"{place[:LONGEST_NAME]}…"
+    return ConfigError(f"{origin}: there is no key {shown}.", near_key(key, path, known))
 
 
 def as_table(config: Any) -> dict[str, Any]:
@@ -217,8 +250,8 @@ def _toml_lines(table: Mapping[str, Any], path: str = "") -> list[str]:
 
 def _parse_value(text: str, *, is_text: bool) -> Any:
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text
     return text if is_text and not isinstance(value, str) else value
 
@@ -244,15 +277,26 @@ def _fit(value: Any, hint: Any, *, origin: str, place: str) -> Any:
     )
 
 
-def check_fields(table: Any, *, path: str) -> None:
-    """Hold every field of a dataclass to the range and the choices that it declares; `path` is its place, dotted."""
+def check_fields(table: Any, *, path: str, most: float | None = None) -> None:
+    """Hold every field of a dataclass to the range and the choices that it declares; `path` is its place, dotted.
+
+    most: the largest whole number of a field that declares none
+    """
     for field in dataclasses.fields(table):
-        check_range(getattr(table, field.name), field.metadata, f"{path}.{field.name}")
+        value, limits = getattr(table, field.name), dict(field.metadata)
+        if isinstance(value, int) and limits.get("most") is None:
+            limits["most"] = most
+        check_range(value, limits, f"{path}.{field.name}")
 
 
 def check_range(value: Any, metadata: Mapping[str, Any], place: str) -> None:
     """Refuse a number that is none or outside what its field declares, and a word that is not among its choices."""
     if isinstance(value, tuple):
+        if len(value) > MOST_NUMBERS and not isinstance(value[0], str):
+            raise ConfigError(
+                f"{place} must have at most {MOST_NUMBERS} numbers, not {len(value):,}.",
+                f"Shorten {_last_word(place)}.",
+            )
         for one in value:
             check_range(one, metadata, place)
     elif isinstance(value, str):
@@ -266,17 +310,24 @@ def check_range(value: Any, metadata: Mapping[str, Any], place: str) -> None:
 
 
 def _check_number(value: float, metadata: Mapping[str, Any], place: str) -> None:
-    least, above, below = (metadata.get(name) for name in ("least", "above", "below"))
+    least, most, above, below = (metadata.get(name) for name in ("least", "most", "above", "below"))
     limits = [
         *([f"at least {least}"] if least is not None else []),
+        *([f"at most {most:,}"] if most is not None and value > most else []),
         *([f"above {above}"] if above is not None else []),
         *([f"below {below}"] if below is not None else []),
     ]
     fits = (least is None or value >= least) and (above is None or value > above) and (below is None or value < below)
-    if not (fits and math.isfinite(value)):
-        wanted = " and ".join(limits) if math.isfinite(value) else "a finite number"
-        remedy = f"Correct {place.rpartition(' ')[2]} and run the command again."
-        raise ConfigError(f"{place} must be {wanted}, not {value}.", remedy)
+    is_finite = isinstance(value, int) or math.isfinite(value)
+    if not (fits and is_finite and (most is None or value <= most)):
+        wanted = " and ".join(limits) if is_finite else "a finite number"
+        raise ConfigError(
+            f"{place} must be {wanted}, not {value}.", f"Correct {_last_word(place)} and run the command again."
+        )
+
+
+def _last_word(place: str) -> str:
+    return place.rpartition(" ")[2]
 
 
 def _toml(value: Any) -> str:

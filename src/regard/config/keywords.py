@@ -7,7 +7,8 @@ file. A test holds these in step with `tables.py`.
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from regard.errors import UsageError, did_you_mean
+from regard.config.synonyms import keys_of, near_name, which
+from regard.errors import UsageError
 
 
 class DecodingSettings(TypedDict, total=False):
@@ -34,6 +35,7 @@ class DataSettings(TypedDict, total=False):
     target: str
     text: str
     text_b: str
+    image: str
     label: str
     split_column: str
     separator: str
@@ -102,6 +104,7 @@ def dotted(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
     """Return settings by name as a run file calls them: steps as training.steps."""
     for name in settings:
         if name not in HOMES:
-            near = did_you_mean(name, HOMES)
+            dotted_names = [f'settings={{"{key}": …}}' for key in keys_of(name)]
+            near = near_name(name, HOMES, otherwise=which(dotted_names) if dotted_names else "")
             raise UsageError(f"{origin}: there is no setting '{name}'.", near)
     return {HOMES[name]: value for name, value in settings.items()}

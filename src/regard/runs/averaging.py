@@ -1,12 +1,13 @@
 """Checkpoint averaging: the mean of several checkpoints' weights, which often scores better than any of them.
 
 Vaswani et al. 2017, "Attention Is All You Need", section 6.1: the last 5 (base) or 20 (big) checkpoints are averaged.
-Weights only: an average cannot be resumed. The statistics of batch norms are averaged with them: those of one checkpoint
-would be of other weights, and those of the average itself (Izmailov et al. 2018) need the training data.
+Weights only: an average cannot be resumed. Where a run keeps a moving average (EMA), that is averaged: it is what was
+validated. The statistics of batch norms are averaged too: those of one checkpoint would be of other weights, and those of
+the average itself (Izmailov et al. 2018) need the training data.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -14,11 +15,11 @@ from safetensors import safe_open
 from torch import Tensor
 
 from regard.errors import CheckpointError, RunError, UsageError
-from regard.runs.checkpoints import Checkpoint, verify, write
+from regard.runs.checkpoints import Checkpoint, header_of, reading, verify, write
 from regard.runs.folder import RunFolder
-from regard.runs.names import MODEL, find
+from regard.runs.names import EMA, MODEL, find
 from regard.runs.selection import of_step
-from regard.runs.tensors import read_tied
+from regard.runs.tensor_header import Shape
 
 Score = Callable[[Mapping[str, Tensor]], Mapping[str, Any]]
 
@@ -59,25 +60,36 @@ def newest(run: RunFolder, count: int) -> list[int]:
 
 
 def mean_weights(sources: Sequence[Checkpoint]) -> dict[str, Tensor]:
-    """Return the mean of each floating-point tensor; any other is the last source's."""
+    """Return the mean of each floating-point tensor that the sources are used with; any other is the last source's."""
     weights: dict[str, Tensor] = {}
+    last = sources[-1]
+    header = header_of(last.path / MODEL)
+    for source in sources:
+        if layout(source) != layout(last):
+            raise CheckpointError(
+                f"{source} and {last} have weights of different names or shapes.",
+                "Average checkpoints of one model only.",
+            )
     with ExitStack() as stack:
-        files = [stack.enter_context(safe_open(source.path / MODEL, framework="pt")) for source in sources]
-        for source, file in zip(sources, files, strict=True):
-            if layout(file) != layout(files[-1]):
-                raise CheckpointError(
-                    f"{source} and {sources[-1]} have weights of different names or shapes.",
-                    "Average checkpoints of one model only.",
-                )
-        for name in files[-1].keys():  # noqa: SIM118 (the file is no mapping)
-            weights[name] = mean(files, name)
-        tied = read_tied(files[-1].metadata())
-    return weights | {name: weights[first] for name, first in tied.items()}
+        stored = [stack.enter_context(opened(source, MODEL)) for source in sources]
+        averaged = [stack.enter_context(opened(source, EMA)) for source in sources if EMA in source.manifest.files]
+        kept = set(header_of(last.path / EMA).stored) if averaged else set()
+        for name in header.stored:
+            weights[name] = mean(averaged if name in kept else stored, name)
+    return weights | {name: weights[first] for name, first in header.tied.items()}
 
 
-def layout(file: Any) -> dict[str, list[int]]:
-    """Map each tensor of an open safetensors file to its shape."""
-    return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (the file is no mapping)
+def layout(source: Checkpoint) -> dict[str, Mapping[str, Shape]]:
+    """Map each file of weights to the shapes of its tensors by name."""
+    files = [name for name in (MODEL, EMA) if name in source.manifest.files]
+    return {name: header_of(source.path / name).stored for name in files}
+
+
+@contextmanager
+def opened(source: Checkpoint, name: str) -> Iterator[Any]:
+    """Open a file of weights, whose tensors are read one by one."""
+    with reading(source.path / name, "a file of tensors"), safe_open(source.path / name, framework="pt") as file:
+        yield file
 
 
 def mean(files: Sequence[Any], name: str) -> Tensor:

@@ -4,27 +4,31 @@
     checkpoints/average-00000400/   model.safetensors  manifest.json
 
 The manifest is written last and holds each file's size and sha256. Which checkpoint a name means is in `selection.py`.
-Writing is for the holder of the run's lock; reading needs none.
+Writing is for the holder of the run's lock; reading needs none, and whoever trains may delete a checkpoint meanwhile.
+A run may come from somebody else: the hashes show damage, not intent, so that forms and shapes are checked beside them.
 """
 
 import dataclasses
 import hashlib
-import json
+import os
 import platform
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 import regard
-from regard.errors import CheckpointError
+from regard.errors import LONGEST_NAME, CheckpointError
+from regard.regular_files import open_to_read
 from regard.runs import tensors
 from regard.runs.disk import (
     as_json,
+    delete_tree,
     discard,
     disk_errors,
     remove_leftovers,
@@ -33,8 +37,18 @@ from regard.runs.disk import (
     temporary_name,
     write_synced,
 )
-from regard.runs.folder import RunFolder
-from regard.runs.names import EMA, MANIFEST, MODEL, OPTIMIZER, REPLACED, STATE, Kind
+from regard.runs.folder import CONFIG, RunFolder
+from regard.runs.json_files import is_count, is_scores, read_json
+from regard.runs.names import EMA, MANIFEST, MODEL, MOST_STATE, OPTIMIZER, REPLACED, STATE, Kind
+from regard.runs.tensor_header import Shape, TensorHeader, read_header
+
+
+class VanishedError(CheckpointError):
+    """A checkpoint that whoever trains the run deleted while it was being read; another has taken its place."""
+
+
+class OtherModelError(CheckpointError):
+    """A checkpoint with the weights of another model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +105,7 @@ def write(
     temporary = temporary_name(folder)
     needed = sum(tensors.count_bytes(group) for group in groups.values())
     with disk_errors(run.path, needed=needed):
-        run.checkpoints.mkdir(parents=True, exist_ok=True)
+        run.checkpoints.mkdir(exist_ok=True)  # without parents: a run that was deleted meanwhile is not made again
         clean(run)
         require_space(run.path, needed=needed)
         try:
@@ -105,7 +119,7 @@ def write(
             sync(temporary)
             put_in_place(temporary, folder)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            delete_tree(temporary)
             raise
     return Checkpoint(folder, manifest)
 
@@ -130,8 +144,8 @@ def put_in_place(temporary: Path, folder: Path) -> None:
 
 def clean(run: RunFolder) -> None:
     """Delete what a killed process left half-written or half-deleted; only for the holder of the run's lock."""
-    remove_leftovers(run.path)
-    remove_leftovers(run.checkpoints)
+    for folder in (run.path, run.vocabulary, run.checkpoints):
+        remove_leftovers(folder)
     for replaced in run.checkpoints.glob(f"*{REPLACED}"):
         if replaced.with_suffix("").exists():
             discard(replaced)
@@ -142,69 +156,153 @@ def verify(path: Path) -> Checkpoint:
     manifest = read_manifest(path)
     for name, expected in manifest.files.items():
         file = path / name
-        try:
-            size = file.stat().st_size
+        with reading(file), open_to_read(file) as stream:
+            size = os.fstat(stream.fileno()).st_size
             if size != expected["size"]:
                 raise damaged(path, f"{file} has {size} bytes, {expected['size']} were written")
-            found = sha256(file)
-        except OSError as error:
-            raise damaged(path, f"{file} cannot be read ({error.strerror})") from error
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != expected["sha256"]:
             raise damaged(
                 path, f"the bytes of {file} have changed (sha256 {found[:8]}…, not {expected['sha256'][:8]}…)"
             )
+        if name == STATE:
+            read_state(path)
+        else:
+            header_of(path / name)
     return Checkpoint(path, manifest)
 
 
 def read_manifest(path: Path) -> Manifest:
     """Read a checkpoint's manifest, and hold it against the folder's name and the form that `write` gives it."""
     file = path / MANIFEST
-    try:
-        manifest = Manifest(**json.loads(file.read_bytes()))
-        name = f"{manifest.kind}-{manifest.step:08d}"
-        complete = MODEL in manifest.files and all(
-            {"size", "sha256"} == set(entry) for entry in manifest.files.values()
-        )
-    except OSError as error:
-        raise damaged(path, f"{file} cannot be read ({error.strerror})") from error
-    except (ValueError, TypeError, AttributeError) as error:
-        raise damaged(path, f"{file} is not a manifest") from error
-    if not complete or name != path.name.removesuffix(REPLACED):
+    with reading(file, "a manifest"):
+        content = read_json(file, most=MOST_STATE)
+    if not isinstance(content, dict) or set(content) != {field.name for field in dataclasses.fields(Manifest)}:
+        raise damaged(path, f"{file} is not a manifest")
+    if not is_manifest_of(path.name.removesuffix(REPLACED), content):
         raise damaged(path, f"{file} is not the manifest of {path.name}")
-    return manifest
+    return Manifest(**content)
+
+
+def is_manifest_of(name: str, content: Mapping[str, Any]) -> bool:
+    """Tell whether the values of a manifest are such as `write` gives it for a checkpoint of this name."""
+    kind, step, files = content["kind"], content["step"], content["files"]
+    return (
+        isinstance(content["versions"], dict)
+        and isinstance(content["facts"], dict)
+        and isinstance(files, dict)
+        and MODEL in files
+        and set(files) <= {MODEL, OPTIMIZER, EMA, STATE}
+        and all(
+            isinstance(entry, dict) and is_count(entry.get("size")) and isinstance(entry.get("sha256"), str)
+            for entry in files.values()
+        )
+        # An optimizer has two numbers for each weight. What is far larger need not be read to be known as wrong.
+        and max(entry["size"] for entry in files.values()) <= 4 * files[MODEL]["size"] + MOST_STATE
+        and isinstance(kind, str)
+        and is_count(step)
+        and f"{kind}-{step:08d}" == name
+    )
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read the state of a checkpoint that has one, of which the validation and its metric are checked here."""
+    file = path / STATE
+    with reading(file, "a training state"):
+        state = read_json(file, most=MOST_STATE)
+    if (
+        not isinstance(state, dict)
+        or not is_scores({} if state.get("validation") is None else state["validation"])
+        or not isinstance(state.get("best_by", ""), str)
+    ):
+        raise damaged(path, f"{file} is not a training state")
+    return state
+
+
+def header_of(file: Path) -> TensorHeader:
+    """Read the header of a checkpoint's tensor file."""
+    with reading(file, "a file of tensors"):
+        return read_header(file)
+
+
+@contextmanager
+def reading(file: Path, what: str = "what was written") -> Iterator[None]:
+    """Turn what goes wrong in reading a file of a checkpoint into a CheckpointError; `what` is what it should be."""
+    try:
+        yield
+    except OSError as error:
+        raise damaged(file.parent, f"{file} cannot be read ({error.strerror or error})") from error
+    except (ValueError, SafetensorError) as error:
+        raise damaged(file.parent, f"{file} is not {what} ({error})") from error
 
 
 def damaged(path: Path, problem: str) -> CheckpointError:
-    """Return the error for a checkpoint that is not what was written."""
+    """Return the error for a checkpoint that is not what was written, or that is there no more."""
     run = path.parent.parent
+    if not path.exists():
+        return VanishedError(f"{path} no longer exists.", "Try again: the run may be in training.")
     return CheckpointError(
         f"The checkpoint is damaged: {problem}.", f"Use another: {run}@last is the newest intact one."
     )
+
+
+def require_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
+    """Refuse weights of other names or shapes than the model has, by the file's header: nothing else is read yet."""
+    found = header_of(path / MODEL).shapes
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise OtherModelError(
+                f"{path} does not fit the model of the run's {CONFIG}: {name[:LONGEST_NAME]} is "
+                f"{_shown(found.get(name))} in the checkpoint and {_shown(expected.get(name))} in the model.",
+                "Put back the config that the run was trained with.",
+            )
+
+
+def _shown(shape: Shape | None) -> str:
+    return "missing" if shape is None else f"of shape {shape}"
 
 
 def load_weights(checkpoint: Checkpoint, *, which: Literal["model", "ema"] = "model") -> dict[str, Tensor]:
     """Return the model's weights by name, on the CPU; `ema` for their exponential moving average."""
     if which == "ema":
         require(checkpoint, EMA, "an EMA of the weights")
-    return tensors.load(checkpoint.path / (MODEL if which == "model" else EMA))
+    return load_file(checkpoint, MODEL if which == "model" else EMA)
+
+
+def load_used_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Return the weights that a run is used with, which were validated: their moving average, where one was kept."""
+    weights = load_weights(checkpoint)
+    if EMA not in checkpoint.manifest.files:
+        return weights
+    average = load_weights(checkpoint, which="ema")
+    first = tensors.find_tied(weights)  # the average has each weight once, under its first name, and no counts
+    averaged = {name: one.shape for name, one in weights.items() if name not in first and one.is_floating_point()}
+    if {name: one.shape for name, one in average.items()} != averaged:
+        raise damaged(checkpoint.path, f"{checkpoint.path / EMA} is not the average of the weights beside it")
+    return {name: average.get(first.get(name, name), tensor) for name, tensor in weights.items()}
 
 
 def load_optimizer(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """Return the optimizer's tensors by name, on the CPU."""
     require(checkpoint, OPTIMIZER, "the optimizer's state")
-    return tensors.load(checkpoint.path / OPTIMIZER)
+    return load_file(checkpoint, OPTIMIZER)
 
 
 def load_state(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the state that was given to `write`."""
     require(checkpoint, STATE, "the training state")
-    state: dict[str, Any] = json.loads((checkpoint.path / STATE).read_bytes())
-    return state
+    return read_state(checkpoint.path)
+
+
+def load_file(checkpoint: Checkpoint, name: str) -> dict[str, Tensor]:
+    """Return the tensors of one file."""
+    with reading(checkpoint.path / name, "a file of tensors"):
+        return tensors.load(checkpoint.path / name)
 
 
 def require(checkpoint: Checkpoint, file: str, what: str) -> None:
-    """Raise a CheckpointError where a checkpoint lacks an optional file."""
-    if not (checkpoint.path / file).exists():
+    """Raise a CheckpointError where a checkpoint was written without an optional file."""
+    if file not in checkpoint.manifest.files:
         raise CheckpointError(
             f"{checkpoint} does not contain {what}: it has no {file}.", "Choose a checkpoint that has it, by its step."
         )
@@ -212,5 +310,5 @@ def require(checkpoint: Checkpoint, file: str, what: str) -> None:
 
 def sha256(path: Path) -> str:
     """Return the sha256 of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

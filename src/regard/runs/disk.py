@@ -2,6 +2,7 @@
 
 What is being written carries a name that starts with `.tmp-`, is fsynced, and takes its real name by a rename. So a
 real name always stands for something whole. Whoever holds the run's lock may delete what a killed process left behind.
+A folder that is moved or deleted meanwhile is not made again. No link is followed, and nothing behind one is deleted.
 """
 
 import errno
@@ -9,8 +10,9 @@ import json
 import math
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +39,9 @@ def sync(path: Path) -> None:
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and wait until it is on the disk; for files inside a folder that is renamed later."""
-    path.write_bytes(content)
+    """Write a new file and wait until it is on the disk; for files inside a folder that is renamed later."""
+    with path.open("xb") as file:
+        file.write(content)
     sync(path)
 
 
@@ -47,6 +50,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary = temporary_name(path)
     with disk_errors(path.parent, needed=len(content)):
         try:
+            temporary.unlink(missing_ok=True)  # what a killed process of the same number left
             write_synced(temporary, content)
             temporary.replace(path)
         except BaseException:
@@ -62,15 +66,22 @@ def discard(folder: Path) -> None:
     doomed = temporary_name(folder, purpose="gone")
     folder.rename(doomed)
     sync(folder.parent)
-    shutil.rmtree(doomed, ignore_errors=True)
+    delete_tree(doomed)
+
+
+def delete_tree(folder: Path) -> None:
+    """Delete a folder as far as that can be done; a link in its place stays, and so does what links inside lead to."""
+    with suppress(RecursionError):  # folders in folders, deeper than anything of ours
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what killed processes left half-written in this folder; only for the holder of the run's lock."""
-    for path in folder.glob(f"{TEMPORARY}*"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
+    for path in [] if folder.is_symlink() else folder.glob(f"{TEMPORARY}*"):
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            delete_tree(path)
+        elif stat.S_ISREG(mode):
             path.unlink(missing_ok=True)
 
 
@@ -80,6 +91,8 @@ def disk_errors(folder: Path, *, needed: int) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
+        if not folder.is_dir():
+            raise gone(folder) from error
         if is_full_disk(error):
             raise full_disk(folder, needed=needed) from error
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -87,6 +100,14 @@ def disk_errors(folder: Path, *, needed: int) -> Iterator[None]:
             f"{folder} cannot be written: {reason}.",
             "Check the folder's permissions and the disk. What was written before is intact.",
         ) from error
+
+
+def gone(folder: Path) -> TrainingError:
+    """Return the error for a folder that was there when training began."""
+    return TrainingError(
+        f"{folder} was moved or deleted while it was being trained.",
+        "If it was moved, go on from its last checkpoint: regard resume NEW_FOLDER",
+    )
 
 
 def require_space(folder: Path, *, needed: int) -> None:

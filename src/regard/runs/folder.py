@@ -1,11 +1,10 @@
 """The run folder: where each thing lies, and how people name a run (`runs/m30k`, `runs/m30k@best`).
 
 A folder is a run when it has a `config.toml`. What a checkpoint holds is in `checkpoints.py`; which one a name means is
-in `selection.py`.
+in `selection.py`. A run is complete in itself: a link to anything outside is refused.
 """
 
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,14 @@ from typing import Any, Literal
 
 from regard.config import RunConfig, read
 from regard.errors import RunError, UsageError, did_you_mean
+from regard.regular_files import MEGABYTE
 from regard.runs.disk import as_json, write_atomically
+from regard.runs.json_files import read_json
 
 CONFIG = "config.toml"
 TASK = "task.json"
 CONTENTS = {CONFIG, TASK, "vocabulary", "metrics.jsonl", "README.md", "lock", "traces", "checkpoints"}
+MOST_TASK = 64 * MEGABYTE  # with the hash of each of many files
 CONTENTS |= {"corpus", "tensorboard"}  # what the demo and --tensorboard leave there
 
 Word = Literal["best", "last", "average"]
@@ -63,6 +65,7 @@ class RunFolder:
     def new(cls, path: Path | str) -> "RunFolder":
         """Name the folder of a new run, and refuse one that is a run or holds other things; nothing is made yet."""
         run = cls(Path(path))
+        run.refuse_links()
         if run.config_file.exists():
             raise RunError(
                 f"{run} is already a run.", f"Resume it: regard resume {run}. Or name another folder with --run."
@@ -97,6 +100,7 @@ class RunFolder:
         """Return the run in this folder; say what is missing and which runs are near where there is none."""
         run = cls(Path(path))
         if run.exists():
+            run.refuse_links()
             return run
         if not run.path.exists():
             problem = "there is no such folder"
@@ -107,7 +111,19 @@ class RunFolder:
         raise RunError(f"{run} is not a run: {problem}.", runs_nearby(run.path))
 
     def exists(self) -> bool:
-        return self.config_file.is_file()
+        try:
+            return self.config_file.is_file()
+        except OSError:  # a folder that may not be looked into
+            return False
+
+    def refuse_links(self) -> None:
+        """Refuse a run whose folders lie elsewhere, where nothing may be written or deleted."""
+        for folder in (self.checkpoints, self.vocabulary, self.traces, self.path / "tensorboard"):
+            if folder.is_symlink():
+                raise RunError(
+                    f"{folder} is a link, and a run has its files in its own folder.",
+                    "Put the folder itself in the place of the link.",
+                )
 
     @property
     def config_file(self) -> Path:
@@ -149,12 +165,14 @@ class RunFolder:
         """Return what `write_task` kept."""
         remedy = f"Copy the run again as a whole, or repeat it: regard train {self.config_file} --run ANOTHER"
         try:
-            task = json.loads(self.task_file.read_bytes())
+            task = read_json(self.task_file, most=MOST_TASK)
         except FileNotFoundError as error:
             raise RunError(f"{self} is incomplete: it has no {TASK}.", remedy) from error
+        except OSError as error:
+            raise RunError(f"{self.task_file} cannot be read: {error.strerror}.", remedy) from error
         except ValueError as error:
             raise RunError(f"{self.task_file} is damaged: {error}.", remedy) from error
-        if not isinstance(task, dict):
+        if not isinstance(task, dict) or not isinstance(task.get("files", {}), dict):
             raise RunError(f"{self.task_file} is damaged: expected a table.", remedy)
         return task
 
@@ -169,14 +187,13 @@ class RunFolder:
 def find_runs(root: Path | str) -> list[RunFolder]:
     """Return all runs under a folder, by name. Runs are not searched for inside a run or behind a link."""
     root = Path(root)
-    if RunFolder(root).exists():
-        return [RunFolder(root)]
-    runs: list[RunFolder] = []
-    for folder in subfolders(root):
+    waiting, runs = [root], []
+    while waiting:
+        folder = waiting.pop()
         if RunFolder(folder).exists():
             runs.append(RunFolder(folder))
-        elif not folder.is_symlink():
-            runs += find_runs(folder)
+        elif folder == root or not folder.is_symlink():
+            waiting += subfolders(folder)[::-1]
     return runs
 
 

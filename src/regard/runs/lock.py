@@ -12,37 +12,45 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from regard.errors import LockedError, RunError
+from regard.regular_files import open_regular
 from regard.runs.disk import disk_errors
 from regard.runs.folder import RunFolder
 
 ATTEMPTS, PAUSE = 10, 0.05  # seconds
+LONGEST = 300  # bytes of its text
 
 
 @contextmanager
 def locked(run: RunFolder) -> Iterator[None]:
     """Hold the run's lock, or raise a LockedError that names the process that has it."""
-    try:
-        # The file stays: deleting it would let two processes lock two files of one name.
-        file = run.lock_file.open("a+")
-    except OSError as error:
-        raise RunError(
-            f"{run.lock_file} cannot be opened: {error.strerror}.", "Check the folder and its permissions."
-        ) from error
-    with file:
+    with opened(run, os.O_RDWR | os.O_CREAT) as descriptor:
         try:
-            acquire(file.fileno())
+            acquire(descriptor)
         except BlockingIOError as error:
-            file.seek(0)
-            raise locked_error(run, file.read()) from error
+            raise locked_error(run, text_of(descriptor)) from error
         except OSError as error:
             raise RunError(
                 f"{run.lock_file} cannot be locked: {error.strerror}.", "Keep the run on a file system with flock."
             ) from error
         with disk_errors(run.path, needed=0):
-            file.truncate(0)
-            file.write(f"{os.getpid()} {socket.gethostname()}\n")
-            file.flush()
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
         yield
+
+
+@contextmanager
+def opened(run: RunFolder, flags: int) -> Iterator[int]:
+    """Open the lock file, which stays: deleting it would let two processes lock two files of one name."""
+    try:
+        descriptor = open_regular(run.lock_file, flags)
+    except OSError as error:
+        raise RunError(
+            f"{run.lock_file} cannot be opened: {error.strerror}.", "Check the folder and its permissions."
+        ) from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def acquire(descriptor: int) -> None:
@@ -57,21 +65,27 @@ def acquire(descriptor: int) -> None:
 
 
 def holder(run: RunFolder) -> str:
-    """Return who trains the run, as "PROCESS HOST"; empty where nobody does."""
+    """Return who trains the run, as "PROCESS HOST"; empty where nobody does, or the lock cannot be asked."""
     try:
-        with run.lock_file.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return run.lock_file.read_text().strip() or "another process"
-    except OSError:
-        return ""  # no lock file, or one that cannot be asked
+        with opened(run, os.O_RDONLY) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return text_of(descriptor).strip() or "another process"
+    except (OSError, RunError):
+        pass
     return ""
+
+
+def text_of(descriptor: int) -> str:
+    """Return what the holder wrote of itself."""
+    return os.pread(descriptor, LONGEST, 0).decode(errors="replace")
 
 
 def locked_error(run: RunFolder, text: str) -> LockedError:
     """Return the error for a run that another process holds, by the text of its lock file."""
     process, _, host = text.strip().partition(" ")
-    if not process:
+    if not process.isdigit():
         # The other one has the lock, and has not written its name yet.
         return LockedError(f"{run} is being trained by another process.", "Wait until it ends.")
     return LockedError(

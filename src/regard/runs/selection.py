@@ -1,32 +1,51 @@
 """Checkpoint selection: which one is meant (`RUN@400`, `@best`, `@last`, `@average`, plain `RUN`), and which may go.
 
-A damaged checkpoint is skipped for the next that fits, and the reason is returned so that the caller says so.
+A damaged checkpoint is skipped for the next that fits, and the reason is returned so that the caller says so. One that
+whoever trains the run has just deleted is no damage: the run is looked at again.
 """
 
-import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from regard.errors import CheckpointError
-from regard.runs.checkpoints import Checkpoint, verify
+from regard.runs.checkpoints import Checkpoint, OtherModelError, VanishedError, read_state, verify
 from regard.runs.disk import discard
 from regard.runs.folder import Reference, RunFolder, Word
 from regard.runs.names import STATE, find
 from regard.runs.ranking import UNRANKED, RankKey, prefers_average, rank_key
 
+ATTEMPTS = 50
+N_NOTES = 3  # that an error repeats
+Read = TypeVar("Read")
+
 
 def select(reference: Reference) -> tuple[Checkpoint, list[str]]:
     """Return the checkpoint that a reference means, and a note for each that was skipped because it is damaged."""
+    return read_selected(reference, verify)
+
+
+def read_selected(reference: Reference, read: Callable[[Path], Read]) -> tuple[Read, list[str]]:
+    """Return what `read` makes of the checkpoint that a reference means, and a note for each that was skipped.
+
+    read: verifies and loads; the run may be in training, and a checkpoint may be deleted before all of it is read
+    """
     run = RunFolder.open(reference.path)
-    if isinstance(reference.selector, int):
-        return verify(of_step(run, reference.selector)), []
-    return first_intact(run, candidates(run, reference.selector))
+    for _ in range(ATTEMPTS):
+        with suppress(VanishedError):
+            if isinstance(reference.selector, int):
+                return read(of_step(run, reference.selector)), []
+            return first_intact(run, candidates(run, reference.selector), read)
+    raise CheckpointError(
+        f"The checkpoints of {run} are deleted faster than they can be read.",
+        "Wait until its training has ended, or train with a larger training.keep.",
+    )
 
 
 def newest_intact(run: RunFolder) -> tuple[Checkpoint, list[str]]:
     """Return the newest checkpoint of a step that is intact, and a note for each newer one."""
-    return first_intact(run, candidates(run, "last"))
+    return first_intact(run, candidates(run, "last"), verify)
 
 
 def candidates(run: RunFolder, word: Word | None) -> list[Path]:
@@ -39,7 +58,7 @@ def candidates(run: RunFolder, word: Word | None) -> list[Path]:
     best_one = next((_read_state(steps[step]) or {} for step in by_validation(steps)), {})
     newest_step = max(steps, default=0)
     current = [path for step, path in averaged.items() if step >= newest_step and _is_preferred(path, best_one)]
-    # One whose state is no JSON may have been the best: it is looked at first, so that its damage is told.
+    # One whose state is damaged may have been the best: it is looked at first, so that its damage is told.
     best = [path for path in steps.values() if _read_state(path) is None]
     best += [steps[step] for step in by_validation(steps)]
     newest = list(steps.values())[::-1]
@@ -62,16 +81,23 @@ def _is_preferred(average: Path, best_one: Mapping[str, Any]) -> bool:
     return prefers_average(scores, best_one.get("validation") or {}, best_one.get("best_by", "loss"))
 
 
-def first_intact(run: RunFolder, paths: Iterable[Path]) -> tuple[Checkpoint, list[str]]:
-    """Return the first checkpoint that verifies, and a note for each before it."""
+def first_intact(run: RunFolder, paths: Iterable[Path], read: Callable[[Path], Read]) -> tuple[Read, list[str]]:
+    """Return what `read` makes of the first checkpoint that it accepts, and a note for each before it."""
+    errors: list[CheckpointError] = []
     notes: list[str] = []
     for path in paths:
         try:
-            return verify(path), notes
+            return read(path), notes
+        except VanishedError:
+            raise
         except CheckpointError as error:
+            errors.append(error)
             notes.append(f"{path.name} is skipped. {error.problem}")
+    if all(isinstance(error, OtherModelError) for error in errors):
+        raise errors[0]  # not the checkpoints are wrong, but the config
+    more = [f"So are {len(notes) - N_NOTES} others."] if len(notes) > N_NOTES else []
     raise CheckpointError(
-        f"No checkpoint of {run} is intact. {' '.join(notes)}",
+        f"No checkpoint of {run} is intact. {' '.join(notes[:N_NOTES] + more)}",
         f"Copy the run again, or repeat it: regard train {run.config_file} --run ANOTHER",
     )
 
@@ -102,14 +128,15 @@ def validation_rank(path: Path) -> RankKey:
 
 
 def _read_state(path: Path) -> dict[str, Any] | None:
-    """Return a checkpoint's state: empty if it has none, None if it is no JSON."""
-    try:
-        state: dict[str, Any] = json.loads((path / STATE).read_bytes())
-    except OSError:
+    """Return a checkpoint's state: empty if it has none, None if it is damaged."""
+    if not (path / STATE).exists():
         return {}
-    except ValueError:
+    try:
+        return read_state(path)
+    except VanishedError:
+        return {}
+    except CheckpointError:
         return None
-    return state
 
 
 def prune(run: RunFolder, *, keep: int, protect: Collection[int] = ()) -> list[int]:

@@ -9,39 +9,34 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.errors import CheckpointError, TrainingError
+from regard.errors import TrainingError
 from regard.runs.disk import sync
-
-# One key only: safetensors writes several in random order, and equal tensors must give equal bytes.
-TIED = "tied"
+from regard.runs.tensor_header import TIED, read_header
 
 
 def save(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write the tensors and wait until they are on the disk. Nothing is copied but what is not contiguous."""
     tied = find_tied(tensors)
     stored = {name: tensor.detach().contiguous() for name, tensor in tensors.items() if name not in tied}
+    # One key only: safetensors writes several in random order, and equal tensors must give equal bytes.
+    metadata = {TIED: json.dumps(tied, sort_keys=True)} if tied else None
     # safetensors makes its files readable by the owner alone; a file of our own shows what the user's umask grants.
     path.touch()
     mode = path.stat().st_mode
-    save_file(stored, path, metadata={TIED: json.dumps(tied, sort_keys=True)} if tied else None)
+    save_file(stored, path, metadata=metadata)
     path.chmod(mode)
     sync(path)
 
 
 def load(path: Path) -> dict[str, Tensor]:
-    """Return the tensors by name, on the CPU; tied names share one tensor."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (the file is no mapping)
-            tied = read_tied(file.metadata())
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read: {error}.", "It may have been deleted at this moment: try again."
-        ) from error
+    """Return the tensors by name, on the CPU; tied names share one tensor. Errors as of `read_header`."""
+    tied = read_header(path).tied
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (the file is no mapping)
     return tensors | {name: tensors[first] for name, first in tied.items()}
 
 
@@ -55,12 +50,6 @@ def find_tied(tensors: Mapping[str, Tensor]) -> dict[str, str]:
             tied[name] = first[memory]
         else:
             first[memory] = name
-    return tied
-
-
-def read_tied(metadata: Mapping[str, str] | None) -> dict[str, str]:
-    """Read from a file's metadata what `save` kept of tied names."""
-    tied: dict[str, str] = json.loads((metadata or {}).get(TIED, "{}"))
     return tied
 
 
