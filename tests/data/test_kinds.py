@@ -21,7 +21,7 @@ from regard.data.labelled.source import TagSource, TextSource, VectorSource
 from regard.data.pairs.dataset import PairSource, prepare_pairs
 from regard.data.pipeline.dataset import Dataset
 from regard.data.pipeline.source import Progress, Source
-from regard.errors import DataError, UsageError
+from regard.errors import DataError
 
 WORDS = ["the", "a", "dog", "cat", "man", "house", "tree", "sees", "finds", "runs", "red", "big", "old", "and", "under"]
 CHARACTERS = TokenizerConfig(kind="characters")
@@ -161,17 +161,6 @@ def test_nothing_to_train_on(kind: Kind) -> None:
 
 
 @every_kind
-def test_an_unknown_policy_is_known_at_once(kind: Kind, tmp_path: Path) -> None:
-    said: list[str] = []
-    with pytest.raises(UsageError) as caught:
-        kind.prepare(
-            DataConfig(train=(kind.write(tmp_path, 0, 0),), on_bad="keep_going"), lambda what, done: said.append(what)
-        )
-    assert caught.value.problem == "`--on-bad` must be stop or keep-going, not 'keep_going'."
-    assert said == []
-
-
-@every_kind
 def test_too_many_bad_rows_stop(kind: Kind, tmp_path: Path) -> None:
     file = kind.write(tmp_path, 3, 0)
     with pytest.raises(DataError) as caught:
@@ -221,6 +210,28 @@ def test_the_same_content_elsewhere_is_found_in_the_cache(
     [left_out] = [text for label, text in again.notes if label == "left out"]
     assert there in left_out
     assert str(tmp_path / "here") not in left_out
+
+
+def stored(cache: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted((cache / "corpora").rglob("*.*")) if path.is_file()}
+
+
+@every_kind
+def test_what_is_damaged_in_the_cache_is_built_anew_and_noted(kind: Kind, tmp_path: Path, cache: Path) -> None:
+    data = DataConfig(train=(kind.write(tmp_path, 0, 0),))
+    assert not [text for label, text in kind.prepare(data, quiet).notes if label == "damaged"]
+    whole = stored(cache)
+    for file, content in whole.items():
+        if not content:
+            continue
+        middle = len(content) // 2
+        file.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+        notes = [text for label, text in kind.prepare(data, quiet).notes if label == "damaged"]
+        assert len(notes) == 1
+        assert notes[0].startswith(f"in the cache, {file.parent}: not a whole corpus: ")
+        assert file.name in notes[0]
+        assert notes[0].endswith(". It was built anew.")
+        assert stored(cache) == whole
 
 
 @every_source

@@ -63,8 +63,14 @@ def fault(*train: str, **settings: Any) -> DataError:
 
 def written(captions: CaptionSet) -> dict[str, list[str]]:
     """The captions of each image by its name."""
-    places = captions.image_set.places(np.arange(captions.n_images))
+    places = captions.image_set.places(np.arange(len(captions.image_set)))
     return {Path(place).name: captions.captions_of(number) for number, place in enumerate(places)}
+
+
+def places_of(captions: CaptionSet) -> list[str]:
+    """Where each caption stands, as FILE:LINE."""
+    files, lines = (captions.corpus.numbers[name].tolist() for name in ("file", "line"))
+    return [f"{captions.files[file]}:{line}" for file, line in zip(files, lines, strict=True)]
 
 
 def by_image(rows: Rows) -> dict[str, list[str]]:
@@ -85,11 +91,11 @@ def test_every_image_is_stored_once_with_all_its_captions(tmp_path: Path) -> Non
     rows = captioned(tmp_path, 40, each=3)
     file = table(tmp_path / "t.tsv", rows)
     data = prepare(file)
-    assert (data.train.n_images, data.valid.n_images, data.n_held_out) == (36, 4, 4)
+    assert (len(data.train.image_set), len(data.valid.image_set), data.n_held_out) == (36, 4, 4)
     assert (len(data.train), len(data.valid)) == (108, 12)
     assert {**written(data.train), **written(data.valid)} == by_image(rows)
     assert len(data.train.image_set.corpus) == 40
-    assert data.shape == ImageShape(4, 3)
+    assert data.train.image_set.shape == ImageShape(4, 3)
     assert (data.train_files, data.valid_files, list(data.hashes)) == ((file,), (file,), [file])
     assert data.notes == (("columns", "image 'image', caption 'caption'"),)
 
@@ -100,15 +106,15 @@ def test_a_caption_belongs_to_its_image(tmp_path: Path, side: str) -> None:
     data = prepare(table(tmp_path / "t.tsv", rows))
     captions: CaptionSet = getattr(data, side)
     assert captions.image_of.shape == (len(captions),)
-    assert set(captions.image_of.tolist()) == set(range(captions.n_images))
-    for index, place in enumerate(captions.places(np.arange(len(captions)))):
+    assert set(captions.image_of.tolist()) == set(range(len(captions.image_set)))
+    for index, place in enumerate(places_of(captions)):
         file, _, line = place.rpartition(":")
         image, caption = rows[int(line) - 2]
         assert (file, data.tokenizer.decode(captions.ids[index].tolist())) == (f"{tmp_path}/t.tsv", caption)
         number = captions.image_of[index]
         assert caption in captions.captions_of(int(number))
         assert captions.image_set.places([number]) == [f"{tmp_path}/images/{image}"]
-        assert (captions.images([number])[0] == np.asarray(Image.open(tmp_path / "images" / image))).all()
+        assert (captions.image_set.images([number])[0] == np.asarray(Image.open(tmp_path / "images" / image))).all()
 
 
 def test_images_and_captions_are_views_of_maps_until_they_are_asked_for(tmp_path: Path) -> None:
@@ -117,7 +123,7 @@ def test_images_and_captions_are_views_of_maps_until_they_are_asked_for(tmp_path
         while base.base is not None and not isinstance(base, np.memmap):
             base = base.base
         assert isinstance(base, np.memmap)
-    batch = data.train.images([3, 0, 3])
+    batch = data.train.image_set.images([3, 0, 3])
     assert (batch.shape, batch.dtype) == ((3, 4, 4, 3), np.uint8)
     assert (batch[0] == batch[2]).all()
 
@@ -125,9 +131,10 @@ def test_images_and_captions_are_views_of_maps_until_they_are_asked_for(tmp_path
 def test_the_mean_and_the_deviation_count_each_training_image_once(tmp_path: Path) -> None:
     rows = captioned(tmp_path, 20)
     data = prepare(table(tmp_path / "t.tsv", [*rows, *([rows[0]] * 50)]))
-    pixels = data.train.images(np.arange(data.train.n_images)) / 255
-    np.testing.assert_allclose(data.mean, pixels.mean((0, 1, 2)), rtol=1e-12)
-    np.testing.assert_allclose(data.deviation, pixels.std((0, 1, 2)), rtol=1e-12)
+    pixels = data.train.image_set.images(np.arange(len(data.train.image_set))) / 255
+    mean, deviation = data.train.image_set.statistics()
+    np.testing.assert_allclose(mean, pixels.mean((0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(deviation, pixels.std((0, 1, 2)), rtol=1e-12)
 
 
 def test_spellings_of_a_path_are_one_image(tmp_path: Path) -> None:
@@ -144,7 +151,7 @@ def test_tables_may_share_images(tmp_path: Path) -> None:
     data = prepare(one, other)
     assert len(data.train.image_set.corpus) == 20
     assert set(data.hashes) == {one, other}
-    places = data.train.places(np.arange(len(data.train)))
+    places = places_of(data.train)
     assert {place.rpartition(":")[0] for place in places} == {one, other}
     assert data.hashes == prepare(one, other).hashes
 
@@ -167,7 +174,7 @@ def test_equal_images_fall_on_one_side(tmp_path: Path) -> None:
     data = prepare(table(tmp_path / "t.tsv", rows))
     train, valid = ({name.removeprefix("copy") for name in written(side)} for side in (data.train, data.valid))
     assert not train & valid
-    assert data.valid.n_images == 8
+    assert len(data.valid.image_set) == 8
     assert noted(data, "note") == []
 
 
@@ -175,7 +182,7 @@ def test_how_many_are_held_out_and_that_order_does_not_matter(tmp_path: Path) ->
     rows = captioned(tmp_path, 40)
     one = prepare(table(tmp_path / "a.tsv", rows), valid_size=7)
     other = prepare(table(tmp_path / "b.tsv", rows[::-1]), valid_size=7)
-    assert (one.valid.n_images, one.n_held_out, len(one.valid)) == (7, 7, 14)
+    assert (len(one.valid.image_set), one.n_held_out, len(one.valid)) == (7, 7, 14)
     assert set(written(one.valid)) == set(written(other.valid))
     error = fault(table(tmp_path / "a.tsv", rows), valid_size=40)
     assert error.problem == "data.valid_size asks for 40 images, and there are 40."
@@ -213,29 +220,35 @@ def test_splits_of_a_table(tmp_path: Path, header: str) -> None:
     rows = divided(tmp_path, {"train": 30, "val": 5, "test": 4})
     file = table(tmp_path / "t.tsv", rows, header)
     data = prepare(file)
-    assert (data.train.n_images, data.valid.n_images, data.n_held_out) == (30, 5, 0)
+    assert (len(data.train.image_set), len(data.valid.image_set), data.n_held_out) == (30, 5, 0)
     assert data.valid_files == (file,)
     assert set(written(data.valid)) == {f"{number:04}.png" for number in range(1000, 1005)}
     names = ("split", "image", "caption") if header else ("1", "2", "3")
     assert data.notes == (("columns", f"image '{names[1]}', caption '{names[2]}', split '{names[0]}'"),)
-    test = read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, progress=quiet)
-    assert (test.n_images, len(test), test.captions_of(0)) == (4, 8, by_image([r[1:] for r in rows])["2000.png"])
-    everything = read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, split="", progress=quiet)
-    assert everything.n_images == 39
+    test = read_captions([file], DataConfig(), data.tokenizer, shape=data.train.image_set.shape, progress=quiet)
+    assert (len(test.image_set), len(test), test.captions_of(0)) == (4, 8, by_image([r[1:] for r in rows])["2000.png"])
+    everything = read_captions(
+        [file], DataConfig(), data.tokenizer, shape=data.train.image_set.shape, split="", progress=quiet
+    )
+    assert len(everything.image_set) == 39
 
 
 def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     file = table(tmp_path / "t.tsv", divided(tmp_path, {"train": 30, "test": 4}), "split\timage\tcaption")
     data = prepare(file)
-    assert (data.train.n_images, data.n_held_out) == (27, 3)
+    assert (len(data.train.image_set), data.n_held_out) == (27, 3)
     assert noted(data, "held out") == ["no good row of 'split' is of validation"]
     with pytest.raises(DataError) as caught:
-        read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, split="valid", progress=quiet)
+        read_captions(
+            [file], DataConfig(), data.tokenizer, shape=data.train.image_set.shape, split="valid", progress=quiet
+        )
     assert caught.value.problem == (
         f"{file}: in no good row does the column 'split' say 'valid', 'val', 'dev', 'validation' or 'development'."
     )
     with pytest.raises(UsageError, match="The split must be train, valid or test, not 'tset'"):
-        read_captions([file], DataConfig(), data.tokenizer, shape=data.shape, split="tset", progress=quiet)
+        read_captions(
+            [file], DataConfig(), data.tokenizer, shape=data.train.image_set.shape, split="tset", progress=quiet
+        )
     error = fault(table(tmp_path / "t.tsv", divided(tmp_path, {"test": 4}), "split\timage\tcaption"))
     assert error.problem == f"{tmp_path}/t.tsv: in no good row does the column 'split' say 'train' or 'training'."
 
@@ -244,7 +257,7 @@ def test_given_validation_tables(tmp_path: Path) -> None:
     train, other = captioned(tmp_path / "a", 20), captioned(tmp_path / "b", 5, seed=70)
     train_file, valid_file = table(tmp_path / "a/t.tsv", train), table(tmp_path / "b/v.tsv", other)
     data = prepare(train_file, valid=(valid_file,))
-    assert (data.train.n_images, data.valid.n_images, data.n_held_out) == (20, 5, 0)
+    assert (len(data.train.image_set), len(data.valid.image_set), data.n_held_out) == (20, 5, 0)
     assert (data.train_files, data.valid_files) == ((train_file,), (valid_file,))
     assert written(data.valid) == by_image(other)
     assert set(data.hashes) == {train_file, valid_file}
@@ -279,15 +292,15 @@ def test_the_size_and_the_colours_that_suit(tmp_path: Path) -> None:
     rows = list(captioned(tmp_path, 30))
     save(tmp_path / "images/wide.png", seed=99, size=(9, 6))
     data = prepare(table(tmp_path / "t.tsv", [*rows, ("wide.png", "A wide one.")]))
-    assert data.shape == ImageShape(4, 3)
+    assert data.train.image_set.shape == ImageShape(4, 3)
     assert noted(data, "size") == [
         "1 of 31 images have another size: the shorter side is scaled to 4 pixels, and the centre kept"
     ]
-    assert prepare(f"{tmp_path}/t.tsv", image_size=6, channels=1).train.images([0]).shape == (1, 6, 6, 1)
-    assert prepare(f"{tmp_path}/t.tsv", image_size=8).shape == ImageShape(8, 3)
+    assert prepare(f"{tmp_path}/t.tsv", image_size=6, channels=1).train.image_set.images([0]).shape == (1, 6, 6, 1)
+    assert prepare(f"{tmp_path}/t.tsv", image_size=8).train.image_set.shape == ImageShape(8, 3)
     for number in range(30):
         save(tmp_path / f"images/{number:04}.png", seed=number, mode="L")
-    assert prepare(table(tmp_path / "grey.tsv", rows)).shape == ImageShape(4, 1)
+    assert prepare(table(tmp_path / "grey.tsv", rows)).train.image_set.shape == ImageShape(4, 1)
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------------
@@ -318,7 +331,7 @@ def test_too_many_bad_images(tmp_path: Path) -> None:
         f"First: {file}:5 (bad image (no image)) '{tmp_path}/images/0003.png'."
     )
     data = prepare(file, on_bad="keep-going")
-    assert data.train.n_images + data.valid.n_images == 38
+    assert len(data.train.image_set) + len(data.valid.image_set) == 38
 
 
 def test_huge_images_are_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +447,7 @@ def test_images_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     again = prepare(file, on_bad="keep-going")
     assert again.hashes == {file: first.hashes[f"{tmp_path}/here/t.tsv"]}
     assert written(again.valid) == written(first.valid)
-    assert again.valid.places([0])[0].startswith(f"{file}:")
+    assert again.valid.files == (file,)
     assert noted(again, "left out") == [
         f"2 bad captions, bad image (no image): {file}:5 '{tmp_path}/there/images/0003.png'"
     ]

@@ -97,7 +97,7 @@ def test_a_first_line_that_names_an_image_is_no_header(
 
 def test_columns_by_number_pass_over_the_header(images: Path) -> None:
     for name, content in (("t.tsv", "x\ty\tz\nA dog.\tno\ta.jpg\n"), ("t.csv", "x,y,z\nA dog.,no,a.jpg\n")):
-        source = table(images / name, content, source="3", text="1")
+        source = table(images / name, content, image="3", text="1")
         assert source.tables[0].columns == CaptionColumns("z", "x")
         assert len(read(source)) == 1
 
@@ -355,16 +355,16 @@ def test_a_cell_says_no_split_under_a_header() -> None:
 
 def test_columns_are_taken_as_asked() -> None:
     names = ("image", "thumbnail", "caption", "title", "split", "fold")
-    asked = chosen(*names, source="thumbnail", text="Title", split_column="fold")
+    asked = chosen(*names, image="thumbnail", text="Title", split_column="fold")
     assert asked == CaptionColumns("thumbnail", "title", "fold")
-    assert chosen("1", "2", "3", source="3", text="1") == CaptionColumns("3", "1")
+    assert chosen("1", "2", "3", image="3", text="1") == CaptionColumns("3", "1")
 
 
 def test_columns_that_cannot_be_told_are_listed() -> None:
     error = choice_fault("a", "b", "c")
     assert error.problem == "a.csv holds 3 columns: a, b and c."
-    assert error.remedy == "Say which are the image and the caption with --from and --text."
-    assert choice_fault("image", "file", "caption").remedy == "Say which is the image with --from."
+    assert error.remedy == "Say which are the image and the caption with --image and --text."
+    assert choice_fault("image", "file", "caption").remedy == "Say which is the image with --image."
     assert choice_fault("image", "caption", "text").remedy == "Say which is the caption with --text."
     assert choice_fault("image").problem == "a.csv holds 1 column: image."
     error = choice_fault("1", "2", "3", cells=("a.jpg", "A dog.", "A cat."))

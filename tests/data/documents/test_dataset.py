@@ -134,11 +134,10 @@ def test_a_vocabulary_of_sentences_is_refused(tmp_path: Path) -> None:
         prepare_documents(data, TokenizerConfig(), given=sentences, progress=quiet)
 
 
-@pytest.mark.parametrize("setting", ["source", "text"])
-def test_the_column_goes_by_either_name(tmp_path: Path, setting: str) -> None:
+def test_the_column_of_the_text_is_named(tmp_path: Path) -> None:
     rows = [f"{line},{number}" for number, line in enumerate(lines(150))]
     file = write(tmp_path / "a.csv", "\n".join(["review,stars", *rows]) + "\n")
-    data = prepare(file, valid=(file,), **{setting: "review"})
+    data = prepare(file, valid=(file,), text="review")
     assert text_of(data, data.train) == lines(150)
 
 
@@ -185,8 +184,12 @@ def test_vocabularies_of_both_kinds_are_taken(tmp_path: Path) -> None:
 
 def test_a_vocabulary_without_a_needed_token_is_refused_at_once(tmp_path: Path) -> None:
     given = learn(lines(50), kind="bpe", vocab_size=300)
+    given.save(tmp_path / "own.json")
+    data, file = DataConfig(train=("there is no such file",)), TokenizerConfig(file=str(tmp_path / "own.json"))
     with pytest.raises(ConfigError, match="The vocabulary has no token <mask>: it was learned for another task"):
-        prepare_sentences(str(tmp_path / "there is no such file"), given=given)
+        prepare_sentences(*data.train, given=given)
+    with pytest.raises(ConfigError, match="The vocabulary has no token <mask>"):
+        prepare_documents(data, file, given=None, progress=quiet, specials=("<mask>",))
 
 
 def test_what_is_held_out_and_left_out_is_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from regard.data.formats.columns import (
     choose_sides,
     find,
     is_column_name,
+    listed,
     match,
     name_text_and_label,
     plain,
@@ -171,3 +172,8 @@ def test_one_column_is_not_two() -> None:
         refuse_same("a.csv", {"--text": "text", "--label": "text"})
     assert caught.value.problem == "a.csv: --text and --label name the same column, 'text'."
     assert caught.value.remedy == "Name different ones."
+
+
+def test_a_list_of_very_many_names_is_short() -> None:
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed([str(number) for number in range(60_000)]) == f"{', '.join(map(str, range(20)))} and 59,980 more"

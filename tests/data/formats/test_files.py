@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.formats.files import check_file, check_regular, open_file, open_regular, open_seekable
+from regard.data.formats.files import check_file, check_regular, open_file, open_packed, open_seekable
+from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
 
 
@@ -54,7 +55,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    for opened in (open_file, open_regular):
+    for opened in (open_file, open_packed):
         with pytest.raises(DataError) as caught, opened(str(file)):
             pass
         assert caught.value.problem == f"{file}: cannot be read (Permission denied)."
@@ -86,13 +87,14 @@ def test_names_that_no_file_can_have(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 300)
     assert error_of(long).problem == f"{long}: cannot be read (File name too long)."
     assert error_of(long).remedy == "Check its name and its disk."
+    assert error_of("x" * 20_000).problem == f"{'x' * 1000}…: cannot be read (File name too long)."
 
 
 def test_a_regular_file_is_opened_as_it_lies_there(tmp_path: Path) -> None:
     file = tmp_path / "a.en.gz"
     file.write_bytes(gzip.compress(b"one\n"))
     check_regular(str(file))
-    with open_regular(str(file)) as stream:
+    with open_packed(str(file)) as stream:
         assert stream.read() == file.read_bytes()
 
 
@@ -102,7 +104,7 @@ def test_what_can_be_read_once_only_is_refused_without_waiting_for_it(tmp_path: 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(end))
         for file, kind in ((pipe, "a pipe"), (Path("/dev/null"), "a device"), (end, "a socket")):
-            for refuse in (check_regular, lambda name: open_regular(name).__enter__()):
+            for refuse in (check_regular, content_hash):
                 with pytest.raises(DataError) as caught:
                     refuse(str(file))
                 assert caught.value.problem == f"{file}: this is {kind}, and the file is read several times."

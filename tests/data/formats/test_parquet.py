@@ -1,6 +1,7 @@
 """Parquet."""
 
 import gzip
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,39 @@ def test_numbers_and_booleans_may_be_texts_too(tmp_path: Path) -> None:
     ]
     with pytest.raises(DataError, match="the column 'many' holds list"):
         list(read_parquet(file, ["many"], scalars=True))
+
+
+def test_rows_of_long_texts_are_decoded_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    texts_of = parquet._texts
+
+    def counted(pyarrow: Any, batch: Any, scalars: bool) -> dict[str, list[bytes | None]]:
+        counts.append(batch.num_rows)
+        return texts_of(pyarrow, batch, scalars)
+
+    monkeypatch.setattr(parquet, "_texts", counted)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1 << 20)
+    repeated, distinct = ["x" * 100_000] * 40, [f"{number:0100000}" for number in range(40)]
+    for texts in (repeated, distinct):
+        file = write(tmp_path / "a.parquet", {"n": range(40), "en": texts, "de": ["y"] * 40})
+        rows = list(read_parquet(file, scalars=True))
+        assert rows == [Row(file, n + 1, {"n": str(n), "en": text, "de": "y"}) for n, text in enumerate(texts)]
+        assert max(counts) <= 10
+        nested = write(tmp_path / "b.parquet", {"translation": [{"en": text} for text in texts]})
+        assert [row.fields["en"] for row in read_parquet(nested) if isinstance(row, Row)] == texts
+        assert max(counts) <= 10
+
+
+def test_a_file_that_unfolds_to_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "UNFOLDED_BYTES", 1 << 20)
+    table = pyarrow.table({"en": ["x" * 100_000 + str(number) for number in range(100)]})
+    file = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(table, file, compression="zstd", use_dictionary=False, write_statistics=False)
+    with pytest.raises(DataError) as caught:
+        list(read_parquet(str(file)))
+    assert re.fullmatch(
+        f"{file}: its {file.stat().st_size:,} bytes unfold to 10,[0-9,]+ and more\\.", caught.value.problem
+    )
+    assert caught.value.remedy == (
+        "Check where the file comes from; if that is right, write it again without compression."
+    )

@@ -34,7 +34,7 @@ def test_translated_messages_are_rows(tmp_path: Path, name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("language", ["", "en"])
+@pytest.mark.parametrize("language", ["", "en", "de or fr"])
 def test_a_language_that_says_nothing_is_the_target(tmp_path: Path, language: str) -> None:
     file = tmp_path / "a.po"
     file.write_text(HEADER.format(language) + 'msgid "color"\nmsgstr "colour"\n')

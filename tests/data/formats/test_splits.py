@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.data.formats.splits import check_split, no_row_of_split, spellings, split_of
+from regard.data.formats.splits import check_splits, no_row_of_split, spellings, split_of
 from regard.errors import UsageError
 
 
@@ -13,10 +13,9 @@ def test_names_of_splits() -> None:
 
 
 def test_a_split_that_is_none() -> None:
-    check_split("")
-    check_split("valid")
+    check_splits("", "valid")
     with pytest.raises(UsageError) as caught:
-        check_split("tset")
+        check_splits("train", "tset")
     assert caught.value.problem == "The split must be train, valid or test, not 'tset'."
     assert caught.value.remedy == "Did you mean test?"
 

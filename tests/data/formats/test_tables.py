@@ -43,6 +43,19 @@ def test_keys_may_come_later(tmp_path: Path) -> None:
         opened(tmp_path / "b.jsonl", early + '{"id": "1"}\n{"name": "x"}\n')
 
 
+def test_among_very_many_keys_the_columns_are_looked_for_a_few_times(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def counted(fields: Mapping[str, str]) -> Columns:
+        tries.append(len(fields))
+        return choose(fields)
+
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(f'{{"key{number}": "x"}}\n' for number in range(600)) + '{"name": "x"}\n')
+    assert open_table(str(file), counted, wanted=()).columns == Columns("name")
+    assert tries == [*range(1, 101), 128, 256, 512, 601]
+
+
 def rows(table: Table[Columns], *splits: str) -> list[tuple[str, str] | str]:
     found = rows_of_splits([table], splits)
     return [one.reason if isinstance(one, Bad) else (one[1].fields["name"], one[2]) for one in found]

@@ -183,6 +183,11 @@ def test_text_is_cut_where_tiktoken_cuts_it(name: str, text: str) -> None:
         (4, b"Aw==\n", "line 4: expected a token in base64 and its rank, as in 'IQ== 0', found 'Aw=='"),
         (4, b"Aw== three\n", "line 4: expected a token in base64 and its rank, as in 'IQ== 0', found 'Aw== three'"),
         (4, b"Aw== -3\n", "line 4: expected a token in base64 and its rank, as in 'IQ== 0', found 'Aw== -3'"),
+        (
+            4,
+            b"Aw== " + b"9" * 5000 + b"\n",
+            f"line 4: expected a token in base64 and its rank, as in 'IQ== 0', found 'Aw== {'9' * 35}'",
+        ),
         (1, b"A dog runs.\n", "line 1: expected a token in base64 and its rank, as in 'IQ== 0', found 'A dog runs.'"),
     ],
 )

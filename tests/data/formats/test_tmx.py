@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from regard.data.formats import markup
 from regard.data.formats.rows import Row
 from regard.data.formats.tmx import read_tmx
+from regard.errors import DataError
 
 
 def fields_of(
@@ -109,3 +111,12 @@ def test_a_unit_holds_what_it_holds(tmp_path: Path) -> None:
 def test_a_namespace_changes_nothing(tmp_path: Path) -> None:
     body = '<tu><tuv xml:lang="en"><seg>Yes</seg></tuv></tu>'
     assert fields_of(tmp_path, body, root='<tmx xmlns="http://www.lisa.org/tmx14">') == [{"en": "Yes"}]
+
+
+def test_too_many_languages_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markup, "MAX_LANGUAGES", 3)
+    assert len(fields_of(tmp_path, unit(en="Yes", de="Ja", fr="Oui"))) == 1
+    with pytest.raises(DataError) as caught:
+        fields_of(tmp_path, unit(en="Yes", de="Ja", fr="Oui", es="Sí"))
+    assert caught.value.problem == f"{tmp_path / 'a.tmx'}: more than 3 languages are in it, such as 'es'."
+    assert caught.value.remedy == "Check the step that wrote it: a language is a code such as en or pt-BR."

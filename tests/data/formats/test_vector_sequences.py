@@ -1,10 +1,12 @@
 """Sequences of vectors from NPZ and CSV files."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from regard.data.formats import stored_arrays
 from regard.data.formats.vector_sequences import read_vector_sequences
 from regard.errors import DataError
 
@@ -47,6 +49,8 @@ def test_a_column_tells_sequences_apart(tmp_path: Path) -> None:
     [
         ("x,y\n1,two\n", "", "2: the column 'y' holds 'two', and a number was expected."),
         ("x,y\n1,nan\n", "", "2: the column 'y' holds 'nan', and a number was expected."),
+        ("x\n1e300\n", "", "2: the column 'x' holds '1e300', and a number was expected."),
+        (f"x\n{'?' * 90}\n", "", f"2: the column 'x' holds '{'?' * 20}…', and a number was expected."),
         ("x,y\n1\n", "", "2: 2 columns expected, 1 found."),
         ("w,x\na,1\nb,2\na,3\n", "w", "4: the sequence 'a' goes on after another has begun."),
         ("x,y\n", "", " no sequence is in it."),
@@ -71,6 +75,7 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     ("arrays", "problem"),
     [
         ({"a": np.array([[1.0, np.nan]])}, " 'a' holds no number at [0, 1]."),
+        ({"a": np.array([[1.0], [1e300]])}, " 'a' holds no number at [1, 0]."),
         ({"a": np.array(["x"])}, " 'a' is not (T, features) of numbers, but (1, 1) of <U1."),
         ({"a": np.ones((2, 3)), "b": np.ones((2, 4))}, " the vectors of 'b' have 4 features, those before 3."),
         (
@@ -95,10 +100,10 @@ def test_what_is_wrong_with_an_npz_is_told(tmp_path: Path, arrays: dict[str, np.
 def test_no_pickle_is_opened(tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     np.savez(file, a=np.array([{"code": 1}], dtype=object))
-    with pytest.raises(DataError, match="not an NPZ file of numbers"):
+    with pytest.raises(DataError, match="array 'a': it holds Python objects, which are never read"):
         list(read_vector_sequences(file))
     (tmp_path / "b.npz").write_bytes(b"no zip")
-    with pytest.raises(DataError, match="not an NPZ file of numbers"):
+    with pytest.raises(DataError, match="not a whole NPZ file of numbers"):
         list(read_vector_sequences(tmp_path / "b.npz"))
     (tmp_path / "c.txt").write_text("1 2")
     with pytest.raises(DataError, match="sequences of vectors are read from"):
@@ -144,3 +149,80 @@ def test_as_many_labels_as_sequences(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no array 'label'") as other:
         list(read_vector_sequences(file, constants=("label",)))
     assert other.value.remedy == "Did you mean labels?"
+
+
+def test_a_flipped_byte_anywhere_in_an_npz_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez_compressed(file, walk=np.arange(6.0).reshape(3, 2), labels=np.array(["x"]))
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with suppress(DataError):
+            list(read_vector_sequences(file, constants=("labels",)))
+
+
+def test_an_array_of_columns_and_what_a_header_may_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, walk=np.asfortranarray([[1, 2], [3, 4], [5, 6]]))
+    assert next(read_vector_sequences(file)).vectors.tolist() == [[1, 2], [3, 4], [5, 6]]
+    np.savez(file, vectors=np.asfortranarray(np.arange(12).reshape(2, 3, 2)))
+    assert [one.vectors.tolist() for one in read_vector_sequences(file)] == np.arange(12).reshape(2, 3, 2).tolist()
+    np.savez(file, vectors=np.ones((2, 3, 0)))
+    with pytest.raises(DataError, match=r"'0' is not \(T, features\) of numbers, but \(3, 0\) of float64\."):
+        list(read_vector_sequences(file))
+    monkeypatch.setattr(stored_arrays, "MAX_BYTES", 100)
+    np.savez_compressed(file, walk=np.zeros((3, 5)))
+    with pytest.raises(DataError) as caught:
+        list(read_vector_sequences(file))
+    assert caught.value.problem == f"{file}, array 'walk': 120 bytes as a whole, at most 100 are read."
+    assert caught.value.remedy == "Save it as several arrays."
+
+
+def test_tags_of_vectors_in_a_csv(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("who,x,tag,mood\nann,1,on,sad\nann,2,off,sad\nbob,3,,gay\n")
+    ann, bob = read_vector_sequences(file, group="who", constants=("mood",), tags="tag")
+    assert (ann.tags, ann.lines, ann.fields) == (("on", "off"), (2, 3), {"mood": "sad"})
+    assert (bob.tags, bob.lines) == (("",), (4,))
+    np.testing.assert_array_equal(ann.vectors, [[1], [2]])
+    with pytest.raises(DataError, match=r"'tga'.*\nDid you mean tag"):
+        list(read_vector_sequences(file, group="who", constants=("mood",), tags="tga"))
+    file.write_text("who,x\nann,1\nann,2\n")
+    [one] = read_vector_sequences(file, group="who", tags="tag", may_lack=True)
+    assert (one.tags, one.vectors.shape) == (("", ""), (2, 1))
+
+
+def test_tags_of_vectors_in_an_npz(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    vectors = np.arange(12.0).reshape(2, 3, 2)
+    np.savez(file, vectors=vectors, lengths=[3, 1], labels=[["a", "b", "a"], ["b", "", ""]])
+    padded = [(one.tags, one.lines) for one in read_vector_sequences(file, tags="labels")]
+    assert padded == [(("a", "b", "a"), (1, 1, 1)), (("b",), (2,))]
+    np.savez(file, vectors=vectors, lengths=[3, 1], labels=["a", "b", "a", "b"])
+    assert [(one.tags, one.lines) for one in read_vector_sequences(file, tags="labels")] == padded
+    np.savez(file, walk=vectors[0], rest=vectors[1][:1], labels=[1, 0, 1, 0])
+    assert [one.tags for one in read_vector_sequences(file, tags="labels")] == [("1", "0", "1"), ("0",)]
+    np.savez(file, walk=vectors[0], labels=["a", "b", "c"])  # one sequence, though one a row
+    assert [one.tags for one in read_vector_sequences(file, tags="labels")] == [("a", "b", "c")]
+    np.savez(file, walk=vectors[0])
+    assert [one.tags for one in read_vector_sequences(file, tags="labels", may_lack=True)] == [()]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        (
+            {"labels": ["a", "b"]},
+            r"'labels' is not 6 whole numbers or texts, one a vector, or \(2, 3\) of padded ones, ",
+        ),
+        ({"labels": np.ones(6)}, "'labels' is not 6 whole numbers or texts"),
+        ({"lengths": [3, 2], "labels": ["a"] * 6}, "'labels' is not 5 whole numbers or texts"),
+        ({"lengths": [3.0, 2.0], "labels": ["a"] * 5}, "lengths are 2 whole numbers"),
+        ({"tags": ["a"] * 6}, "there is no array 'labels'"),
+    ],
+)
+def test_tags_that_do_not_fit(tmp_path: Path, arrays: dict[str, object], problem: str) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, vectors=np.zeros((2, 3, 2)), **{name: np.array(values) for name, values in arrays.items()})
+    with pytest.raises(DataError, match=problem):
+        list(read_vector_sequences(file, tags="labels"))

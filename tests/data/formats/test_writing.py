@@ -24,7 +24,7 @@ def test_a_csv_keeps_its_cells_and_its_quotes(tmp_path: Path) -> None:
     file.write_text('id,text\n7,"good, very good"\n8,"a ""quoted""\nword"\n')
     assert written(file, [("yes", 0.51234567), ("no", 1.0)]) == [
         "id,text,prediction,probability",
-        '7,"good, very good",yes,0.512346',
+        '7,"good, very good",yes,0.51234567',
         '8,"a ""quoted""\nword",no,1',
     ]
 

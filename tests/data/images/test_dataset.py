@@ -41,11 +41,8 @@ def npz(path: Path, images: Bytes, labels: Any) -> str:
     return str(path)
 
 
-def prepare(
-    *train: str, size: int = 0, channels: int = 0, labels: tuple[str, ...] | None = None, **settings: Any
-) -> ImageDataset:
-    data = DataConfig(train=train, **settings)
-    return prepare_images(data, size=size, channels=channels, labels=labels, progress=quiet)
+def prepare(*train: str, labels: tuple[str, ...] | None = None, **settings: Any) -> ImageDataset:
+    return prepare_images(DataConfig(train=train, **settings), labels=labels, progress=quiet)
 
 
 def fault(*train: str, **settings: Any) -> DataError:
@@ -62,7 +59,7 @@ def test_every_image_is_stored_once(tmp_path: Path) -> None:
     root = folder(tmp_path, {"dog": 30, "cat": 20})
     data = prepare(root)
     assert data.labels == ("cat", "dog")
-    assert data.shape == ImageShape(4, 3)
+    assert data.train.shape == ImageShape(4, 3)
     assert (len(data.train), len(data.valid), data.n_held_out) == (45, 5, 5)
     expected = {pixels.tobytes(): "dog" for pixels in draw(30)} | {p.tobytes(): "cat" for p in draw(20, seed=105)}
     found = {
@@ -130,15 +127,17 @@ def test_a_rare_class_is_not_held_out(tmp_path: Path) -> None:
 def test_the_mean_and_the_deviation_are_those_of_training(tmp_path: Path) -> None:
     data = prepare(npz(tmp_path / "a.npz", draw(50), [0, 1] * 25))
     pixels = data.train.images(np.arange(len(data.train))) / 255
-    np.testing.assert_allclose(data.mean, pixels.mean((0, 1, 2)), rtol=1e-12)
-    np.testing.assert_allclose(data.deviation, pixels.std((0, 1, 2)), rtol=1e-12)
+    mean, deviation = data.train.statistics()
+    np.testing.assert_allclose(mean, pixels.mean((0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(deviation, pixels.std((0, 1, 2)), rtol=1e-12)
 
 
 def test_the_deviation_of_a_single_colour_is_not_0(tmp_path: Path) -> None:
     images = draw(20)
     images[..., 1] = 51
     data = prepare(npz(tmp_path / "a.npz", images, [0, 1] * 10))
-    assert (data.mean[1], data.deviation[1]) == (0.2, 1 / 255)
+    mean, deviation = data.train.statistics()
+    assert (mean[1], deviation[1]) == (0.2, 1 / 255)
 
 
 def test_given_validation_images(tmp_path: Path) -> None:
@@ -161,7 +160,7 @@ def test_splits_of_a_folder(tmp_path: Path) -> None:
     held_out = prepare(root)
     assert (len(held_out.train), len(held_out.valid)) == (36, 4)
     assert ("held out", "no split is of validation; the split test is left for `regard evaluate`") in held_out.notes
-    test = read_images([root], DataConfig(), shape=held_out.shape, labels=held_out.labels, progress=quiet)
+    test = read_images([root], DataConfig(), shape=held_out.train.shape, labels=held_out.labels, progress=quiet)
     assert (len(test), test.places([0])) == (4, [f"{root}/test/cat/000.png"])
     folder(tmp_path / "val", {"cat": 3, "dog": 2}, seed=10)
     data = prepare(root)
@@ -256,10 +255,10 @@ def test_too_many_bad_images(tmp_path: Path) -> None:
 
 def test_nothing_good(tmp_path: Path) -> None:
     root = folder(tmp_path, {"cat": 0, "dog": 0})
-    error = fault(root, size=4, channels=3)
+    error = fault(root, image_size=4, channels=3)
     assert error.problem == f"{root}: no images were found."
     (tmp_path / "cat/bad.png").write_bytes(b"nothing")
-    error = fault(root, size=4, channels=3, on_bad="keep-going")
+    error = fault(root, image_size=4, channels=3, on_bad="keep-going")
     assert error.problem.startswith("1 of 1 images are bad")
 
 
@@ -267,18 +266,18 @@ def test_images_of_different_sizes_are_told(tmp_path: Path) -> None:
     root = folder(tmp_path, {"cat": 30, "dog": 10})
     Image.new("RGB", (9, 6)).save(tmp_path / "cat/wide.png")
     data = prepare(root)
-    assert data.shape == ImageShape(4, 3)
+    assert data.train.shape == ImageShape(4, 3)
     fitted = "1 of 41 images have another size: the shorter side is scaled to 4 pixels, and the centre kept"
     assert data.notes == (("size", fitted),)
-    assert prepare(root, size=6, channels=1).train.images([0]).shape == (1, 6, 6, 1)
+    assert prepare(root, image_size=6, channels=1).train.images([0]).shape == (1, 6, 6, 1)
 
 
 def test_grey_and_colours_together_are_colours(tmp_path: Path) -> None:
     grey, colours = tmp_path / "a.npz", tmp_path / "b.npz"
     np.savez(grey, x=draw(20)[..., 0], y=[0, 1] * 10)
-    assert prepare(str(grey)).shape == ImageShape(4, 1)
+    assert prepare(str(grey)).train.shape == ImageShape(4, 1)
     data = prepare(str(grey), npz(colours, draw(20, seed=6), [0, 1] * 10))
-    assert data.shape == ImageShape(4, 3)
+    assert data.train.shape == ImageShape(4, 3)
     assert set(data.train.roots) == {str(grey), str(colours)}
     assert {Path(place.split(":")[0]).name for place in data.train.places(np.arange(len(data.train)))} == {
         "a.npz",

@@ -224,6 +224,17 @@ def test_validation_that_is_learnt_from_is_told(tmp_path: Path, examples: list[t
         assert "leak" not in dict(data.notes)
 
 
+def test_of_pairs_both_texts_are_compared(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
+    header = "label\tpremise\thypothesis"
+    train = table(tmp_path / "train.tsv", [(label, text, f"{text} a") for label, text in examples], header=header)
+    apart = table(tmp_path / "apart.tsv", [(label, text, f"{text} b") for label, text in examples], header=header)
+    assert "leak" not in dict(prepare(train, valid=(apart,)).notes)
+    _, text = examples[7]
+    own = table(tmp_path / "own.tsv", [("yes", text, text), ("no", text, f"{text} a")], header=header)
+    told = f"1 of 2 validation examples are read as training examples are, first {own}:3"
+    assert dict(prepare(train, valid=(own,)).notes)["leak"] == told
+
+
 def test_long_texts_are_cut_and_told(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     train = table(tmp_path / "train.tsv", [*examples, ("yes", "x" * 100), ("no", "y" * 100)])
     valid = table(tmp_path / "valid.tsv", [("yes", "z" * 90)])
@@ -424,8 +435,6 @@ def test_what_does_not_go_together(tmp_path: Path, examples: list[tuple[str, str
         "data.split_column names a column of a table, and tagged words come in files of their own.\n"
         "Leave --split-column out, and give validation files with --valid."
     )
-    with pytest.raises(ConfigError, match=r"^Words are tagged, and these files hold vectors\."):
-        prepare("a.npz", kind="tags")
     with pytest.raises(UsageError, match=r"no labelled data of the kind 'clas'\.\nDid you mean class"):
         prepare(file, kind="clas")
 

@@ -168,7 +168,7 @@ def test_texts_without_labels(tmp_path: Path) -> None:
     lines = write(tmp_path / "a.txt", "a b\nc\td\n")
     assert contents(rows(lines, labelled=False)) == [("a b", "", ""), ("c\td", "", "")]
     labels = write(tmp_path / "b.csv", "text,label\na,x\nb,\n")
-    assert contents(rows(labels, labelled=False)) == [("a", "", "x"), ("b", "", "")]
+    assert contents(rows(labels, labelled=False)) == [("a", "", ""), ("b", "", "")]
 
 
 def test_files_of_other_kinds_are_refused_at_once(tmp_path: Path) -> None:
@@ -210,6 +210,11 @@ def chosen(*names: str, labelled: bool = True, by_split: bool = False, **setting
         (("premise", "hypothesis", "gold_label"), LabelColumns("premise", "hypothesis", "gold_label")),
         (("idx", "Sentence 1", "sentence_2", "score", "genre"), LabelColumns("Sentence 1", "sentence_2", "score")),
         (("question1", "question2", "is_duplicate"), LabelColumns("question1", "question2", "is_duplicate")),
+        (("text", "text_b", "label"), LabelColumns("text", "text_b", "label")),
+        (("text_a", "text_b", "label"), LabelColumns("text_a", "text_b", "label")),
+        (("Text 1", "Text 2", "score"), LabelColumns("Text 1", "Text 2", "score")),
+        (("pair_ID", "sentence_A", "sentence_B", "score"), LabelColumns("sentence_A", "sentence_B", "score")),
+        (("sentence", "sentence2", "score"), LabelColumns("sentence", "sentence2", "score")),
         (("question", "passage", "label"), LabelColumns("question", "passage", "label")),
         (("text", "label", "label_text", "language"), LabelColumns("text", "", "label")),
     ],

@@ -112,3 +112,14 @@ def test_missing_files_are_errors_at_once(tmp_path: Path) -> None:
         read_labelled_vectors([str(tmp_path / "c.npz")], DataConfig())
     with pytest.raises(DataError, match="No file was given"):
         read_labelled_vectors([], DataConfig())
+
+
+def test_tags_in_the_place_of_a_label(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("who,x,tag\nann,1,on\nann,2, off \nbob,3,on\nbob,4,\n")
+    ann, bob = read_labelled_vectors([str(file)], DataConfig(text="who"), tagged=True)
+    assert isinstance(ann, LabelledVectors)
+    assert (ann.labels, ann.lines, ann.vectors.shape) == (("on", "off"), (2, 3), (2, 1))
+    assert bob == Bad(str(file), 5, "empty tag", "bob")
+    unlabelled = list(read_labelled_vectors([str(file)], DataConfig(text="who"), tagged=True, labelled=False))
+    assert [one.vectors.shape for one in unlabelled if isinstance(one, LabelledVectors)] == [(2, 1), (2, 1)]

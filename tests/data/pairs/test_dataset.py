@@ -97,7 +97,7 @@ def test_a_given_vocabulary_is_taken_as_it_is(
     first = prepare()
     first.vocabulary.save(tmp_path / "vocabulary")
     loaded = Vocabulary.load(tmp_path / "vocabulary")
-    monkeypatch.setattr(dataset, "tokenizer_for", None)  # learning would fail
+    monkeypatch.setattr(dataset, "learned_tokenizer", None)  # learning would fail
     again = prepare(vocabulary=loaded, tokenizer=TokenizerConfig(vocab_size=999))
     assert again.vocabulary is loaded
     assert loaded.fingerprint() == first.vocabulary.fingerprint()
@@ -109,7 +109,7 @@ def test_a_vocabulary_brought_along_serves_both_sides(
 ) -> None:
     first = prepare()
     first.vocabulary.source.save(tmp_path / "own.json")
-    monkeypatch.setattr(dataset, "tokenizer_for", None)  # learning would fail
+    monkeypatch.setattr(dataset, "learned_tokenizer", None)  # learning would fail
     again = prepare(tokenizer=TokenizerConfig(file=str(tmp_path / "own.json")))
     assert again.vocabulary.shared
     assert again.vocabulary.fingerprint() == first.vocabulary.fingerprint()

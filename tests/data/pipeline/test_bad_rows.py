@@ -1,12 +1,13 @@
 """Bad rows: counted by reason, with their first examples; the policy about them."""
 
 import math
+from pathlib import Path
 
 import pytest
 
 from regard.data.formats import Bad, Row
-from regard.data.pipeline.bad_rows import N_EXAMPLES, BadRows, allowed_share
-from regard.errors import DataError, UsageError
+from regard.data.pipeline.bad_rows import N_EXAMPLES, BadRows
+from regard.errors import DataError
 
 FILES = ["a.en"]
 
@@ -66,10 +67,17 @@ def test_nothing_at_all_is_an_error() -> None:
     )
 
 
-def test_a_remedy_that_fits_the_reason() -> None:
+def test_a_remedy_that_fits_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.en").write_bytes(b"M\xfcnchen\nKoln\n" * 6)
     converted = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
     assert fault(counted(*good(9), *bad(1), *bad(1, "not UTF-8"), noun="line")).remedy == (
         f"{converted}, or leave the bad lines out with --on-bad keep-going."
+    )
+    Path("a.en").write_bytes(b"M\xfcnchen\nK\xc3\xb6ln\n" * 6)
+    assert fault(counted(*good(99), *bad(6, "not UTF-8"), noun="line")).remedy == (
+        "a.en is in UTF-8 but for some lines, such as 1, 2, 3, 4 and 5: write these again, or leave the bad lines out with "
+        "--on-bad keep-going."
     )
     assert fault(counted(*bad(1, "longer than 9 tokens"))).remedy == "Raise data.max_length, shorten them."
 
@@ -80,13 +88,6 @@ def test_of_many_reasons_the_most_frequent_are_named() -> None:
     assert "7 reason 7, 6 reason 6, 5 reason 5, 4 reason 4, 3 reason 3, 2 other reasons. First: " in problem
     assert problem.endswith("a.en:1 (reason 7) 'text 1'; a.en:1 (reason 6) 'text 1'; a.en:1 (reason 5) 'text 1'.")
     assert ": 2 (3 columns expected, 1 found). " in fault(counted(*bad(2, "3 columns expected, 1 found"))).problem
-
-
-def test_an_unknown_policy_gets_the_near_name() -> None:
-    with pytest.raises(UsageError) as caught:
-        allowed_share("kep-going")
-    assert caught.value.problem == "`--on-bad` must be stop or keep-going, not 'kep-going'."
-    assert caught.value.remedy == "Did you mean keep-going?"
 
 
 def test_what_was_left_out_as_sentences() -> None:

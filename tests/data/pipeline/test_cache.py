@@ -1,5 +1,7 @@
 """The cache of corpora: built once, found again, never in anybody's way."""
 
+import errno
+import fcntl
 import os
 import shutil
 import time
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.pipeline.cache import CACHE_VERSION, cache_folder, cached, cached_together
-from regard.data.pipeline.corpus import CorpusWriter
+from regard.data.pipeline.corpus import NUMBER, CorpusWriter
 from regard.errors import DataError
 
 LINES = [1, 3, 2**40]
@@ -34,7 +36,7 @@ class Builder:
 
     def __call__(self, writer: CorpusWriter) -> dict[str, int]:
         self.calls += 1
-        writer.add_numbers("line")
+        writer.add(line=NUMBER)
         for line in LINES:
             writer.append(line=line)
         return {"skipped": 2}
@@ -61,11 +63,20 @@ def test_the_cache_builds_once_for_each_key(cache: Path) -> None:
 def test_a_damaged_entry_is_built_anew(cache: Path) -> None:
     build = Builder()
     folder = cached(["key"], build).folder
+    assert cached(["key"], build).rebuilt == []
     os.truncate(folder / "line.values", 8)
-    assert cached(["key"], build).numbers["line"].tolist() == LINES
+    again = cached(["key"], build)
+    assert again.numbers["line"].tolist() == LINES
+    reason = "not a whole corpus: line.values has 8 bytes, expected 24 bytes."
+    assert again.rebuilt == [f"in the cache, {folder}: {reason} It was built anew."]
     (folder / "index.json").unlink()
     assert cached(["key"], build).numbers["line"].tolist() == LINES
-    assert build.calls == 3
+    values = bytearray((folder / "line.values").read_bytes())
+    values[0] ^= 1
+    (folder / "line.values").write_bytes(values)
+    assert cached(["key"], build).numbers["line"].tolist() == LINES
+    assert build.calls == 4
+    assert cached(["key"], build).rebuilt == []
 
 
 def test_two_builders_at_once(cache: Path) -> None:
@@ -73,14 +84,45 @@ def test_two_builders_at_once(cache: Path) -> None:
 
     def slow(writer: CorpusWriter) -> None:
         cached(["key"], fast)
-        writer.add_numbers("line")
+        writer.add(line=NUMBER)
 
     corpus = cached(["key"], slow)
     assert corpus.numbers["line"].tolist() == LINES
     assert [path.name for path in corpus.folder.parent.iterdir()] == [corpus.folder.name]
 
 
-def test_what_killed_builders_left_is_removed_after_a_day(cache: Path) -> None:
+def test_what_killed_builders_left_is_removed_at_once(cache: Path) -> None:
+    left = cache / "corpora" / ".killed-0.building"
+    left.mkdir(parents=True)
+    (left / "line.values").touch()
+    with CorpusWriter(cache / "corpora" / "busy"):
+        folder = cached(["key"], Builder()).folder
+        assert [path.name.startswith(".busy-") for path in folder.parent.glob(".*")] == [True]
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name, "busy"}
+
+
+def test_a_builder_makes_its_folder_again_if_it_was_taken_for_abandoned(cache: Path) -> None:
+    lock, taken = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        if not taken:
+            taken.extend((cache / "corpora").glob(".*"))
+            shutil.rmtree(taken[0])
+        lock(descriptor, operation)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fcntl, "flock", late)
+        assert cached(["key"], Builder()).numbers["line"].tolist() == LINES
+    assert taken
+
+
+def test_without_locks_what_killed_builders_left_is_removed_after_a_day(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
     for name, age in (("old", 25), ("busy", 25), ("new", 23)):
         left = cache / "corpora" / f".{name}-0.building"
         left.mkdir(parents=True)
@@ -114,7 +156,7 @@ def test_corpora_that_are_built_together(cache: Path) -> None:
     def build(writers: Mapping[str, CorpusWriter]) -> dict[str, dict[str, str]]:
         built.append(list(writers))
         for writer in writers.values():
-            writer.add_numbers("line")
+            writer.add(line=NUMBER)
             writer.append(line=len(built))
         return {name: {"name": name} for name in writers}
 

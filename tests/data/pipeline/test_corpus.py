@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.pipeline import corpus as corpus_module
-from regard.data.pipeline.corpus import Corpus, CorpusWriter
+from regard.data.pipeline.corpus import BYTES, NUMBER, TEXT, Corpus, CorpusWriter
 from regard.errors import DataError
 
 ROWS = [([5, 6, 7], "A dog", 1), ([], "", 3), ([65_535], "naß\u2028", 2**40)]
@@ -22,9 +22,7 @@ DAMAGED = "\nRemove the folder and encode the text again."
 
 
 def fill(writer: CorpusWriter, rows: list[tuple[list[int], str, int]] = ROWS) -> None:
-    writer.add_ids("source", vocab_size=65_536)
-    writer.add_text("source_text")
-    writer.add_numbers("line")
+    writer.add(source=65_536, source_text=TEXT, line=NUMBER)
     for ids, text, line in rows:
         writer.append(source=ids, source_text=text, line=line)
 
@@ -59,7 +57,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_bytes_are_kept_as_they_are(tmp_path: Path) -> None:
     rows = [bytes(range(256)), b"", b"\xff\x00" * 50_000]
     with CorpusWriter(tmp_path / "a") as writer:
-        writer.add_bytes("image")
+        writer.add(image=BYTES)
         for row in rows:
             writer.append(image=row)
     images = Corpus.open(tmp_path / "a").ragged["image"]
@@ -87,7 +85,7 @@ def test_any_rows_through_small_buffers(
 
 def test_rows_reach_the_disk_before_the_end(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "a") as writer:
-        writer.add_ids("source", vocab_size=10)
+        writer.add(source=10)
         for _ in range(3_000):
             writer.append(source=np.ones(100, dtype=np.int64))
         (values,) = tmp_path.glob(".a-*.building/source.values")
@@ -97,14 +95,13 @@ def test_rows_reach_the_disk_before_the_end(tmp_path: Path) -> None:
 
 def test_ids_take_as_many_bytes_as_the_vocabulary_needs(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "a") as writer:
-        writer.add_ids("small", vocab_size=65_536)
-        writer.add_ids("large", vocab_size=65_537)
+        writer.add(small=65_536, large=65_537)
         writer.append(small=[65_535], large=[65_536])
     columns = Corpus.open(tmp_path / "a").ragged
     assert (columns["small"].values.dtype, columns["large"].values.dtype) == (np.uint16, np.uint32)
     assert columns["large"][0].tolist() == [65_536]
     with pytest.raises(OverflowError), CorpusWriter(tmp_path / "b") as writer:
-        writer.add_ids("small", vocab_size=65_536)
+        writer.add(small=65_536)
         writer.append(small=[65_536])
 
 
@@ -132,14 +129,14 @@ def test_whoever_comes_second_discards_its_own(tmp_path: Path) -> None:
 
 def test_columns_are_the_same_in_every_row(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "a") as writer:
-        writer.add_numbers("line")
+        writer.add(line=NUMBER)
         with pytest.raises(ValueError, match=r"^a row needs the columns \['line'\], not \['lines'\]$"):
             writer.append(lines=1)
         with pytest.raises(ValueError, match="'line' comes twice"):
-            writer.add_text("line")
+            writer.add(line=TEXT)
         writer.append(line=1)
         with pytest.raises(ValueError, match="after the first row"):
-            writer.add_text("text")
+            writer.add(text=TEXT)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
@@ -166,13 +163,13 @@ def test_a_disk_that_is_full_when_files_are_closed_too(tmp_path: Path) -> None:
     program = f"""
 import resource, signal
 from pathlib import Path
-from regard.data.pipeline.corpus import CorpusWriter
+from regard.data.pipeline.corpus import NUMBER, CorpusWriter
 from regard.errors import DataError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:
     with CorpusWriter(Path({str(tmp_path)!r}) / "a") as writer:
-        writer.add_numbers("line")
+        writer.add(line=NUMBER)
         for number in range(300):
             writer.append(line=number)
 except DataError as error:
@@ -206,12 +203,11 @@ def test_damage_is_found_on_opening(tmp_path: Path) -> None:
     (folder / "source.values").unlink()
     assert problem() == "source.values is missing, expected 8 bytes"
     (folder / "source.values").write_bytes(bytes(8))
-    (folder / "source.offsets").write_bytes(bytes(32))
-    assert problem() == "the offsets of source do not fit its values"
-    change_index(folder, columns={"line": {"kind": "ids", "dtype": "O", "values": 3}})
-    assert problem() == "index.json cannot be read (unknown type O)"
-    change_index(folder, format=2)
-    assert problem() == "it is of format 2, not 1"
-    for content in ("", "[]", "{}", '{"format": 1, "rows": "x", "columns": {}}'):
+    assert problem() == "source.values has changed since it was written"
+    change_index(folder, facts={"limit": 17})
+    assert problem() == "index.json has changed since it was written"
+    change_index(folder, format=1)
+    assert problem() == "it is of format 1, not 2"
+    for content in ("", "[]", "{}", '{"format": 2, "rows": "x", "columns": {}}', "[" * 20_000):
         (folder / "index.json").write_text(content)
         assert problem().startswith("index.json cannot be read (")

@@ -1,5 +1,6 @@
 """Six kinds of tokenizers: exact round trips, offsets, files that others read, and the errors people meet."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from regard.data.text.tokenizer import LOSS, SPECIALS, Piece, Tokenizer
 from regard.data.text.tokenizer_training import KINDS, learn
 from regard.errors import DataError, UsageError
+from regard.runs.disk import TEMPORARY
 
 TEXTS = [
     "A dog runs across the grass.",
@@ -190,12 +192,16 @@ def test_saving_leaves_the_old_file_when_it_fails(tmp_path: Path, monkeypatch: p
     path = tmp_path / "shared.json"
     path.write_text("old")
 
+    written = []
+
     def full(descriptor: int) -> None:
+        written.extend(file.name for file in tmp_path.glob(".*"))
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         LEARNED["bytes"].save(path)
+    assert [name.startswith(TEMPORARY) for name in written] == [True]  # so that a run removes it after a kill
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["shared.json"]
 
@@ -226,14 +232,28 @@ def test_loading_what_is_not_there(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path}: there is no such file." + REMEDY
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1", b"\xff\xfe", b"A dog runs."])
+LONG = LEARNED["words"].to_json().replace('"1.0"', f'"{"9" * 5000}"').encode()  # of an unknown version
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1", b"\xff\xfe", b"A dog runs.", LONG])
 def test_loading_what_is_no_tokenizer(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "text.json"
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
         Tokenizer.load(path)
     assert str(caught.value).startswith(f"{path}: not a tokenizer file: ")
+    assert len(caught.value.problem) < 300 + len(str(path))
     assert str(caught.value).endswith(REMEDY)
+
+
+def test_loading_a_tokenizer_without_a_token_for_unknown_words(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    file = json.loads(LEARNED["words"].to_json())
+    file["model"]["vocab"]["other"] = file["model"]["vocab"].pop("<unk>")
+    path.write_text(json.dumps(file))
+    with pytest.raises(DataError) as caught:
+        Tokenizer.load(path)
+    assert caught.value.problem == f"{path}: not a tokenizer of regard: it has no token for unknown words."
 
 
 def test_loading_a_tokenizer_of_another_make(tmp_path: Path) -> None:

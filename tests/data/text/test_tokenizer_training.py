@@ -1,5 +1,6 @@
 """Learning a vocabulary: sizes, alphabets, special tokens, and the errors people meet."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from regard.config import TokenizerConfig
 from regard.data.text.tokenizer_training import KINDS, choose_vocab_size, learn
 from regard.errors import DataError, UsageError
 
@@ -79,7 +81,7 @@ def test_errors_of_the_texts_are_not_hidden() -> None:
 def test_an_unknown_kind_gets_the_near_name() -> None:
     with pytest.raises(UsageError) as caught:
         learn(TEXTS, kind="wordpeice", vocab_size=300)
-    assert str(caught.value) == "There is no tokenizer kind 'wordpeice'.\nDid you mean wordpiece?"
+    assert str(caught.value) == "A vocabulary of kind 'wordpeice' cannot be learned from text.\nDid you mean wordpiece?"
 
 
 @pytest.mark.parametrize("specials", [["mask"], ["<a b>"], ["<pad>"], ["<x>", "<x>"]])
@@ -130,3 +132,8 @@ def test_vocabulary_size_of_millions_of_words_stops_reading() -> None:
             yield "dogs " * 1_000_000
 
     assert choose_vocab_size(endless()) == 32_000
+
+
+def test_every_kind_that_can_be_chosen_is_one() -> None:
+    [kind] = [field for field in dataclasses.fields(TokenizerConfig) if field.name == "kind"]
+    assert set(kind.metadata["choices"]) == {*KINDS, "tiktoken", "vectors"}

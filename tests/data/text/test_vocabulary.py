@@ -8,7 +8,7 @@ import pytest
 from regard.config import TokenizerConfig
 from regard.data.text import vocabulary
 from regard.data.text.tokenizer_training import choose_vocab_size, learn
-from regard.data.text.vocabulary import check_specials, given_tokenizer, tokenizer_for
+from regard.data.text.vocabulary import check_specials, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError, DataError
 
 TEXTS = ["A dog runs across the grass.", "Ein Hund läuft über das Gras."] * 3
@@ -18,8 +18,8 @@ def texts() -> Iterator[str]:
     yield from TEXTS
 
 
-def no_texts() -> Iterator[str]:
-    raise AssertionError("the corpus is not read")
+def quiet(what: str, done: int) -> None:
+    pass
 
 
 @pytest.fixture
@@ -32,18 +32,22 @@ def file(tmp_path: Path) -> str:
 def test_without_a_file_it_is_learnt() -> None:
     config = TokenizerConfig(kind="words", vocab_size=8)
     assert given_tokenizer(config) is None
-    assert tokenizer_for(config, texts).to_json() == learn(TEXTS, kind="words", vocab_size=8).to_json()
-    chosen = tokenizer_for(TokenizerConfig(), texts)
+    assert learned_tokenizer(config, texts, quiet).to_json() == learn(TEXTS, kind="words", vocab_size=8).to_json()
+    said: list[str] = []
+    chosen = learned_tokenizer(TokenizerConfig(), texts, lambda what, done: said.append(what))
+    assert said == ["learning the vocabulary"]
     assert chosen.to_json() == learn(TEXTS, kind="bpe", vocab_size=choose_vocab_size(TEXTS)).to_json()
 
 
 def test_special_tokens_are_learnt_or_must_be_there(file: str) -> None:
     specials = ("<mask>", "<gap_0>")
-    learned = tokenizer_for(TokenizerConfig(kind="words"), texts, specials=specials)
+    learned = learned_tokenizer(TokenizerConfig(kind="words"), texts, quiet, specials=specials)
     assert [learned.id_of(special) for special in specials] == [4, 5]
     check_specials(learned, specials)
+    brought = given_tokenizer(TokenizerConfig(file=file))
+    assert brought is not None
     with pytest.raises(ConfigError) as caught:
-        tokenizer_for(TokenizerConfig(file=file), no_texts, specials=specials)
+        check_specials(brought, specials)
     assert str(caught.value) == (
         "The vocabulary has no token <mask>: it was learned for another task.\n"
         "Take that of a run of the same task, or let a new one be learned."
@@ -52,7 +56,8 @@ def test_special_tokens_are_learnt_or_must_be_there(file: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "words"])  # the default, or what the file holds
 def test_a_file_that_regard_wrote(kind: str, file: str) -> None:
-    tokenizer = tokenizer_for(TokenizerConfig(file=file, kind=kind), no_texts)
+    tokenizer = given_tokenizer(TokenizerConfig(file=file, kind=kind))
+    assert tokenizer is not None
     assert tokenizer.to_json() == learn(TEXTS, kind="words", vocab_size=100).to_json()
 
 
@@ -63,7 +68,7 @@ def test_any_other_name_is_a_file_of_tiktoken(tmp_path: Path, monkeypatch: pytes
         given_tokenizer(TokenizerConfig(file=str(path)))
     brought = learn(TEXTS, kind="bytes", vocab_size=300)
     monkeypatch.setattr(vocabulary, "read_tiktoken", lambda given: brought if given == str(path) else None)
-    assert tokenizer_for(TokenizerConfig(file=str(path)), no_texts) is brought
+    assert given_tokenizer(TokenizerConfig(file=str(path))) is brought
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_settings_that_contradict_the_file(settings: dict[str, object], message:
 
 def test_what_cannot_be_learnt() -> None:
     with pytest.raises(ConfigError) as caught:
-        tokenizer_for(TokenizerConfig(kind="tiktoken"), no_texts)
+        given_tokenizer(TokenizerConfig(kind="tiktoken"))
     assert str(caught.value) == (
         "A vocabulary of kind tiktoken is brought along, not learned.\n"
         "Set tokenizer.file to a file such as cl100k_base.tiktoken, or choose another tokenizer.kind."

@@ -17,15 +17,15 @@ from regard.data.captions.rows import Captioned
 from regard.data.captions.source import CaptionSource, CaptionSurvey, survey_captions, uncaptioned
 from regard.data.captions.storage import CaptionEncoding, CaptionSet
 from regard.data.formats.image_folder import LARGEST_OWN
+from regard.data.formats.splits import not_divided
 from regard.data.images.dataset import common_shape, shared_images
 from regard.data.images.decoding import ImageShape
 from regard.data.images.storage import ImageSet, stored_images
-from regard.data.pipeline.bad_rows import allowed_share
-from regard.data.pipeline.dataset import Dataset, Notes, refuse_empty
+from regard.data.pipeline.dataset import Dataset, Notes, rebuilt, refuse_empty
 from regard.data.pipeline.encoding import encode
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.vocabulary import given_tokenizer, tokenizer_for
+from regard.data.text.vocabulary import given_tokenizer, learned_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,6 @@ class CaptionDataset(Dataset[CaptionSet]):
     """Training and validation captions with their images; `hashes` are of each table with the images that it names."""
 
     tokenizer: Tokenizer
-    shape: ImageShape
-    mean: tuple[float, ...]  # of each channel of the training images, of pixels from 0 to 1
-    deviation: tuple[float, ...]  # likewise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,37 +59,31 @@ def prepare_captions(
     """
     require_training_files(data, "Give a table of images and captions with --train.")
     given = given or given_tokenizer(tokenizer)  # before the tables are read, so that a wrong file is known at once
-    allowed_share(data.on_bad)
     surveys = _surveys(data, progress)
     for split, own in surveys.items():
         own.enforce(split)  # before the images are decoded, which may take long
     sources = list(surveys["train"].image_sources("train").values())
-    shape = common_shape(sources, data.image_size, data.channels, usual)
+    shape = common_shape(sources, data, usual)
     stored = {split: _stored(own, split, shape, progress) for split, own in surveys.items()}
     for split, own in surveys.items():
         own.enforce(split)
     splits = stored if "valid" in stored else _held_out(stored["train"], data.valid_size)
     if given is None:
-        progress("learning the vocabulary", 0)
         training = {"train": splits["train"]}
-        given = tokenizer_for(tokenizer, lambda: (caption.text for _, caption in _captions(training)))
+        given = learned_tokenizer(tokenizer, lambda: (one.text for _, one in _captions(training)), progress)
     encoding = CaptionEncoding(given, data.max_length)
     train, valid = _encoded(splits, encoding, data.valid_size, progress).values()
     for name, captions, judged in (("training", train, True), ("validation", valid, "valid" in stored)):
         refuse_empty(len(captions), name, CaptionSource.noun)
         if judged:
             _refuse_long(captions, data)
-    mean, deviation = train.image_set.statistics()
     return CaptionDataset(
         train=train,
         valid=valid,
         train_files=train.files,
         valid_files=valid.files,
         tokenizer=given,
-        shape=shape,
-        mean=mean,
-        deviation=deviation,
-        n_held_out=0 if "valid" in stored else valid.n_images,
+        n_held_out=0 if "valid" in stored else len(valid.image_set),
         notes=_notes(surveys, train, valid),
         hashes=_hashes(stored.values()),
     )
@@ -105,14 +96,18 @@ def read_captions(
     *,
     shape: ImageShape,
     split: str = "test",
+    asked: bool = False,
     progress: Progress,
 ) -> CaptionSet:
     """Return all good captions of some tables with their images, to be scored; its `left_out` says which rows were bad.
 
-    split: which rows are meant where a table is divided into splits; "" for all
+    split:  which rows are meant where a table is divided into splits; "" for all
+    asked:  whether somebody asked for the split, so that every table must be divided
     """
-    allowed_share(data.on_bad)
     source = CaptionSource(files=tuple(files), data=data, splits=(split,) if split else ())
+    whole = [table.file for table in source.tables if table.columns and not table.columns.split]
+    if asked and whole:
+        raise not_divided(whole[0], split)
     survey = survey_captions(source, progress)
     survey.enforce(split)
     stored = _stored(survey, split, shape, progress)
@@ -198,6 +193,7 @@ def _notes(surveys: Mapping[str, CaptionSurvey], train: CaptionSet, valid: Capti
     training, validation = surveys["train"], surveys.get("valid")
     columns = training.source.tables[0].columns
     notes = [("columns", columns.sentence())] if columns else []
+    notes += rebuilt(*(corpus for own in (train, valid) for corpus in (own.corpus, own.image_set.corpus)))
     if fitted := train.image_set.fitted:
         notes.append(("size", fitted))
     if validation is None and training.source.split_column:

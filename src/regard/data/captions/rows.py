@@ -25,7 +25,7 @@ from regard.data.formats.columns import (
 from regard.data.formats.registry import ending_of, read_rows
 from regard.data.formats.rows import Bad, Row, excerpt, place_of
 from regard.data.formats.splits import split_of
-from regard.data.formats.tables import Table, lacking, open_table
+from regard.data.formats.tables import Table, cells_of, open_table
 from regard.data.images.decoding import ENDINGS
 from regard.errors import DataError
 
@@ -72,13 +72,10 @@ class ImagePaths:
 
     def captioned(self, columns: CaptionColumns, row: Row, split: str) -> Captioned | Bad:
         """Return what a row says, or why it cannot be used."""
-        cell, text = (row.fields.get(name, "").strip() for name in (columns.image, columns.caption))
-        if not cell:
-            return lacking(row, columns.image, "image")
-        if not text:
-            return lacking(row, columns.caption, "caption")
-        if "\0" in cell or "\0" in text:
-            return Bad(row.file, row.line, "NUL byte", excerpt(text))
+        cells = cells_of(row, {"image": columns.image, "caption": columns.caption})
+        if isinstance(cells, Bad):
+            return cells
+        cell, text = cells
         key = row.file, cell
         if key not in self._found:
             _refuse_outside(f"{row.file}:{row.line}: the image '{excerpt(cell)}'", cell)
@@ -111,13 +108,13 @@ def names_image(cell: str) -> bool:
 
 
 def choose_caption_columns(file: str, fields: Mapping[str, str], data: DataConfig) -> CaptionColumns:
-    """Return the columns of a file with such a row: `data.source` is the image, `data.text` the caption.
+    """Return the columns of a file with such a row: `data.image` is the image, `data.text` the caption.
 
     A name tells where it is one that people use and no other column has such a name too. A row tells by a cell that ends
     as the name of an image file does, and without a header by one that says train, valid or test. Where only one column
     is left it is the other.
     """
-    asked = {"--from": data.source, "--text": data.text, "--split-column": data.split_column}
+    asked = {"--image": data.image, "--text": data.text, "--split-column": data.split_column}
     chosen = {option: asked_column(file, wanted, fields) for option, wanted in asked.items()}
     refuse_same(file, chosen)
     image, caption, split = chosen.values()
@@ -130,10 +127,8 @@ def choose_caption_columns(file: str, fields: Mapping[str, str], data: DataConfi
     free = [name for name in free if name != image]
     caption = caption or called(free, CAPTIONS) or (only(free) if image else "")
     image = image or (only(name for name in free if name != caption) if caption else "")
-    missing = {"image": "--from"} if not image else {}
-    if not caption:
-        missing["caption"] = "--text"
-    if missing:
+    roles = {"image": ("--image", image), "caption": ("--text", caption)}
+    if missing := {role: option for role, (option, column) in roles.items() if not column}:
         raise cannot_tell(file, fields, missing)
     return CaptionColumns(image, caption, split)
 
@@ -141,7 +136,7 @@ def choose_caption_columns(file: str, fields: Mapping[str, str], data: DataConfi
 def _wanted(file: str, data: DataConfig) -> tuple[str, ...]:
     """Return what a reader must be told so that it takes a first line for a header if it names no image file."""
     if ending_of(file).removesuffix(".gz") not in (".csv", ".tsv"):
-        return data.source, data.text, data.split_column
+        return data.image, data.text, data.split_column
     first = next((row for row in read_rows(file) if isinstance(row, Row)), None)
     if first is None:
         return ()

@@ -23,7 +23,7 @@ from regard.data.captions.rows import (
 )
 from regard.data.formats.image_folder import ListedImages, shown
 from regard.data.formats.rows import Bad, Row, excerpt
-from regard.data.formats.splits import check_split, no_row_of_split
+from regard.data.formats.splits import check_splits, no_row_of_split
 from regard.data.formats.tables import Table, check_tables, rows_of_splits
 from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.source import Progress, Source
@@ -44,8 +44,7 @@ class CaptionSource(Source[Captioned]):
 
     @cached_property
     def tables(self) -> tuple[Table[CaptionColumns], ...]:
-        for split in self.splits:
-            check_split(split)
+        check_splits(*self.splits)
         check_tables(self.files, "captions")
         return tuple(open_captions(file, self.data) for file in self.files)
 

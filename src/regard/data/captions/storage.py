@@ -6,7 +6,6 @@ Its columns:
     image    the row of its image in that corpus       file   the number of the table       line   the row's line in it
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ import numpy.typing as npt
 
 from regard.data.captions.rows import Captioned
 from regard.data.formats.rows import Bad
-from regard.data.images.decoding import ImageShape, Pixels
 from regard.data.images.storage import ImageSet, Numbers
 from regard.data.pipeline.bad_rows import BadRows
-from regard.data.pipeline.corpus import Corpus, Ragged
-from regard.data.pipeline.encoding import NUMBER, TEXT, Encoding, long_rows_of, too_long
+from regard.data.pipeline.corpus import NUMBER, TEXT, Corpus, Ragged
+from regard.data.pipeline.encoding import Encoding, long_rows_of, too_long
 from regard.data.text.tokenizer import Tokenizer
 
 
@@ -53,18 +51,6 @@ class CaptionSet:
         """The tokens of each caption, without special ones."""
         return self.corpus.ragged["ids"]
 
-    @property
-    def n_images(self) -> int:
-        return len(self.image_set)
-
-    @property
-    def shape(self) -> ImageShape:
-        return self.image_set.shape
-
-    def images(self, indices: npt.ArrayLike) -> Pixels:
-        """Return some images by their numbers, (B, size, size, channels)."""
-        return self.image_set.images(indices)
-
     def captions_of(self, image: int) -> list[str]:
         """Return all captions of an image, as they were written, in the order of their rows."""
         return [self.corpus.ragged["text"].text(row) for row in self.rows_of(image)]
@@ -74,12 +60,6 @@ class CaptionSet:
         begin, end = np.searchsorted(self.image_of, (image, image + 1), sorter=self._by_image)
         rows: list[int] = self._by_image[begin:end].tolist()
         return rows
-
-    def places(self, indices: npt.ArrayLike) -> list[str]:
-        """Return where some captions stand, as FILE:LINE."""
-        rows = np.asarray(indices)
-        files, lines = (self.corpus.numbers[name][rows].tolist() for name in ("file", "line"))
-        return [f"{self.files[file]}:{line}" for file, line in zip(files, lines, strict=True)]
 
     @property
     def too_long(self) -> BadRows:
@@ -104,7 +84,7 @@ class CaptionEncoding(Encoding[Captioned]):
     max_length: int
 
     def settings(self) -> tuple[object, ...]:
-        return hashlib.sha256(self.tokenizer.to_json().encode()).hexdigest(), self.max_length
+        return self.tokenizer.fingerprint(), self.max_length
 
     def columns(self) -> Mapping[str, int | str]:
         return {"ids": self.tokenizer.vocab_size, "text": TEXT, "image": NUMBER}

@@ -7,7 +7,6 @@ A vocabulary that puts a space in front of each text reads a document line by li
 end, and words are the tokens that they are in sentences.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import SPACED
-from regard.data.text.vocabulary import check_specials, tokenizer_for
+from regard.data.text.vocabulary import check_specials, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
@@ -44,15 +43,13 @@ class DocumentSource(Source[Piece]):
     chunk = 64
 
     def read(self) -> Iterator[Piece | Bad]:
-        # By either name, so that one command reads a table for any task.
-        column = self.data.source or self.data.text
-        return read_documents(self.files, column=column, separator=self.data.separator)
+        return read_documents(self.files, column=self.data.text, separator=self.data.separator)
 
     def good(self, bad_rows: BadRows | None = None) -> Iterator[Piece]:
         return passages(super().good(bad_rows))
 
     def settings(self) -> tuple[object, ...]:
-        return self.data.source or self.data.text, self.data.separator
+        return self.data.text, self.data.separator
 
     def key(self, example: Piece) -> str | None:
         """The beginning stands for a document: equal ones are on one side."""
@@ -109,7 +106,7 @@ class DocumentEncoding(Encoding[Piece]):
     counted = ("n_tokens", "n_bytes", "n_documents", "n_unknown")
 
     def settings(self) -> tuple[object, ...]:
-        return (hashlib.sha256(self.tokenizer.to_json().encode()).hexdigest(),)
+        return (self.tokenizer.fingerprint(),)
 
     def columns(self) -> Mapping[str, int | str]:
         return {"ids": self.tokenizer.vocab_size}
@@ -163,20 +160,20 @@ def prepare_documents(
     specials:  tokens that are needed beside the four of every vocabulary
     """
     require_training_files(data)
+    given = given or given_tokenizer(tokenizer)  # before the files are read, so that a wrong one is known at once
     if given is not None:
         check_specials(given, specials)
     source = DocumentSource(files=data.train, data=data)
     valid_source = DocumentSource(files=data.valid, data=data) if data.valid else None
     found = survey(source, progress)
     if given is None:
-        progress("learning the vocabulary", 0)
         spaced = not running and tokenizer.kind in SPACED
 
         def texts() -> Iterator[str]:
             training = source.training(found.held_out)
             return (text for passage in training for text in _texts(passage.text, spaced=spaced))
 
-        given = tokenizer_for(tokenizer, texts, running=running, specials=specials)
+        given = learned_tokenizer(tokenizer, texts, progress, running=running, specials=specials)
     if running and given.spaced:
         raise ConfigError(
             "The vocabulary puts a space in front of each text: it was learned from sentences, not from running text.",

@@ -8,9 +8,10 @@ import codecs
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from regard.data.formats.columns import TEXTS, called, find
-from regard.data.formats.files import DAMAGE, check_file, damaged, open_file
+from regard.data.formats.files import DAMAGE, check_files, damaged, open_file
 from regard.data.formats.registry import TEXT, Fields, format_of, read_rows
 from regard.data.formats.rows import Bad, decode, excerpt, without_mark
 from regard.errors import DataError, did_you_mean
@@ -42,20 +43,10 @@ def read_documents(
     separator:  a line that stands between two documents of a text file, and belongs to neither
     Missing and empty files are errors at once, not at the first piece.
     """
-    names = [os.fspath(file) for file in files]
-    if not names:
-        raise DataError("No file was given.", "Name one or more text files.")
-    for name in names:
-        check_file(name)
-    return _read(names, column, separator)
-
-
-def _read(files: Sequence[str], column: str, separator: str) -> Iterator[Piece | Bad]:
-    for file in files:
-        if format_of(file) is TEXT:
-            yield from _from_text(file, separator)
-        else:
-            yield from _from_records(file, column)
+    names = check_files(files, "Name one or more text files.")
+    return chain.from_iterable(
+        _from_text(name, separator) if format_of(name) is TEXT else _from_records(name, column) for name in names
+    )
 
 
 def _from_text(file: str, separator: str) -> Iterator[Piece | Bad]:
@@ -119,7 +110,7 @@ def _from_records(file: str, column: str) -> Iterator[Piece | Bad]:
             name = called(names, TEXTS) or None
         if only and name is not None:
             problem = f"{file}:{row.line}: this record has its text under '{name}', those before it under '{only}'."
-            raise DataError(problem, "Name the column with --from.")
+            raise DataError(problem, "Name the column with --text.")
         if name is None and not column and len(names) == 1 and (names[0] == only or not found):
             name = only = names[0]
         if name is None and fields is Fields.COLUMNS:
@@ -138,7 +129,7 @@ def _no_column(file: str, wanted: str, names: list[str]) -> DataError:
     """Say that no text was found, and which names there are instead."""
     if wanted:
         return DataError(f"{file}: there is no text under '{wanted}'.", did_you_mean(wanted, names))
-    return DataError(f"{file}: which of its columns is the text: {', '.join(names)}?", "Name it with --from.")
+    return DataError(f"{file}: which of its columns is the text: {', '.join(names)}?", "Name it with --text.")
 
 
 def passages(pieces: Iterable[Piece]) -> Iterator[Piece]:

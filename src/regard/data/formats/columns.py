@@ -27,11 +27,12 @@ TARGETS = ("target", "tgt", "trg")
 _TEXTS = "text sentence content review question sequence document comment message utterance query tweet body passage"
 TEXTS = tuple(_TEXTS.split())
 TWOS = (
+    *(
+        (noun + first, noun + second)
+        for noun in ("text", "sentence", "question", "sequence")
+        for first, second in (("1", "2"), ("a", "b"), ("", "2"), ("", "b"))
+    ),
     ("premise", "hypothesis"),
-    ("sentence1", "sentence2"),
-    ("question1", "question2"),
-    ("text1", "text2"),
-    ("sequence1", "sequence2"),
     ("question", "sentence"),
     ("question", "passage"),
     ("query", "passage"),
@@ -47,6 +48,7 @@ INDEXES = ("", "id", "idx", "index", "guid", "uid", "unnamed:0")  # pandas calls
 COLUMNS = frozenset(
     {*SOURCES, *TARGETS, *TEXTS, *(name for two in TWOS for name in two), *LABELS, "id", "idx", "index"}
 )
+MAX_LISTED = 20  # names that a sentence lists
 # A language, perhaps its script, perhaps its region: en, zh-Hant, pt_BR, es-419. Not "En" or "No", which begin sentences.
 _CODE = re.compile(r"([a-z]{2}|[A-Z]{2})([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
@@ -168,7 +170,9 @@ def _require(file: str, name: str, names: Sequence[str], *, noun: str) -> str:
 
 
 def listed(names: Sequence[str], *, last: str = "and") -> str:
-    """Return names as a sentence lists them: a, b and c."""
+    """Return names as a sentence lists them: a, b and c; of very many the first, and how many more there are."""
+    if len(names) > MAX_LISTED:
+        names = [*names[:MAX_LISTED], f"{len(names) - MAX_LISTED:,} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 

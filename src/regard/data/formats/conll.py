@@ -5,13 +5,14 @@ of them; in CoNLL-U (a name that ends in .conllu) they are the second, `form`, a
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from regard.config import DataConfig
 from regard.data.formats.columns import asked_column, plain
-from regard.data.formats.files import check_file
+from regard.data.formats.files import check_files
 from regard.data.formats.rows import Bad, excerpt, read_lines
 from regard.errors import DataError
 
@@ -58,11 +59,8 @@ def read_tagged(files: Sequence[str], data: DataConfig, *, labelled: bool = True
     `data.text` and `data.label` name the columns of words and tags: numbers from 1, or names where a file has such.
     labelled: whether tags are wanted
     """
-    if not files:
-        raise DataError("No file was given.", "Name one or more files of words and tags in columns.")
-    for file in files:
-        check_file(file)
-    return (sentence for file in files for sentence in _Sentences(file, data, labelled))
+    names = check_files(files, "Name one or more files of words and tags in columns.")
+    return (sentence for file in names for sentence in _Sentences(file, data, labelled))
 
 
 @dataclass
@@ -185,7 +183,8 @@ def _layout(file: str, number: int, line: str, data: DataConfig, labelled: bool)
         (names[0] in _WORDS and names[-1] in _TAGS) or (bool(asked) and all(name in names for name in asked))
     )
     numbered = [str(column) for column in range(1, len(cells) + 1)]
-    named = [cell if cells.count(cell) == 1 else number for cell, number in zip(cells, numbered, strict=True)]
+    counts = Counter(cells)
+    named = [cell if counts[cell] == 1 else number for cell, number in zip(cells, numbered, strict=True)]
     fields = dict(zip(CONLLU if conllu else named if is_header else numbered, cells, strict=True))
     columns = list(fields)
     place = f"{file}:{number}"

@@ -1,17 +1,22 @@
 """Tables as text: TSV (a tab between two columns, nothing quoted) and CSV (commas, quotes, a header)."""
 
 import csv
-from collections import deque
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from regard.data.formats.columns import folded, is_column_name, match, name_text_and_label
 from regard.data.formats.rows import Bad, Row, byte_lines, decode, excerpt, read_lines
 from regard.errors import DataError
 
-# A quoted cell may hold line ends, but a record that goes on beyond this began with a stray quote.
-MAX_RECORD_LINES = 100
+# A quoted cell may hold any number of lines, but a record beyond this began with a stray quote.
+MAX_RECORD_CHARACTERS = 1 << 24
+# Lines that tell whether a first one of two letters a cell is a header or a word list's first pair, "it" and its "es".
+N_PEEKED = 20
+PEEKED_CHARACTERS = 1000
+_CODE = re.compile("[a-z]{2}")
 
 
 def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
@@ -19,35 +24,34 @@ def read_tsv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
 
     The first line is a header if its cells are plain column names (en, de-AT, source), if the names of a text and a label
     are among them, or if they are what `columns` name. It is one also if names are wanted and there are not two columns:
-    only a header can give them names.
+    only a header can give them names. Codes of languages above short words are words too, unless they are wanted.
     """
-    names: list[str] = []
-    for number, line in enumerate(read_lines(file), start=1):
-        if isinstance(line, Bad):
-            yield line
-            continue
-        if not line:
-            yield Bad(file, number, "empty line", "")
+    wanted = [name for name in columns if name and not name.isdecimal()]
+    lines = enumerate(read_lines(file), start=1)
+    for number, line in lines:
+        if isinstance(line, Bad) or not line:
+            yield _line_row(file, number, [], line)
             continue
         cells = line.split("\t")
-        if not names:
-            is_header = _is_header(cells, [name for name in columns if name and not name.isdecimal()])
-            by_number = not is_header or _are_numbers(columns)
-            names = _numbered(cells) if by_number else _header(file, number, cells)
-            if is_header:
-                continue
-        yield _row(file, number, names, cells)
+        is_header = _is_header(cells, wanted)
+        peeked: list[tuple[int, str | Bad]] = []
+        if is_header and all(map(_CODE.fullmatch, cells)) and not any(match(name, cells) for name in wanted):
+            peeked = _peek(lines)
+            is_header = not any(_are_short_words(text) for _, text in peeked)
+        names = _numbered(cells) if not is_header or _are_numbers(columns) else _header(file, number, cells)
+        for place, text in chain([] if is_header else [(number, line)], peeked, lines):
+            yield _line_row(file, place, names, text)
 
 
 def read_csv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
     """Yield each record's cells by the names of the header. A record's line is the one it begins on.
 
     Where numbers are wanted the columns are "1", "2", …, and the first record is no header unless it is plainly one.
-    A stray quote costs the line that it stands on: reading goes on at the next.
+    A record is what `csv` reads. If that fails, or finds another number of cells than the header has, all the lines that
+    were read are bad: none of them can be told to be a row, as it may as well be a line of a quoted cell.
     """
-    records = _CsvRecords(file)
     names: list[str] = []
-    while record := records.take(n_columns=len(names)):
+    for record in _csv_records(file):
         line = record.first.number
         if not record.fault and not record.cells:
             yield Bad(file, line, "empty line", "")
@@ -60,10 +64,13 @@ def read_csv(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             names = _numbered(record.cells) if _are_numbers(columns) else _header(file, line, record.cells)
             if _are_numbers(columns) and not _is_header(record.cells, []):
                 yield _row(file, line, names, record.cells)
-        elif record.fault:
-            yield Bad(file, line, record.fault, excerpt(record.first.text))
         else:
-            yield _row(file, line, names, record.cells)
+            text = excerpt(record.first.text)
+            row = Bad(file, line, record.fault, text) if record.fault else _row(file, line, names, record.cells)
+            yield row
+            if isinstance(row, Bad) and len(record.cells) != len(names):
+                for inner in range(line + 1, line + record.n_lines):
+                    yield Bad(file, inner, row.reason, "")
 
 
 def delimiter_of(first: bytes) -> str:
@@ -79,62 +86,57 @@ class _Line(NamedTuple):
 
 class _Record(NamedTuple):
     first: _Line
-    cells: list[str]
+    cells: list[str]  # none if it is empty or not well-formed
     fault: str
+    n_lines: int = 1
 
 
-class _CsvRecords:
-    """The records of a CSV file, one at a time.
+class _RecordLines:
+    """The texts of a record's lines for `csv`, which reads as many as the record has, and what was found in them."""
+
+    def __init__(self, first: _Line, following: Iterator[_Line]) -> None:
+        self._lines = chain([first], following)
+        self._n_characters = 0
+        self.n_lines = 0
+        self.fault = ""
+
+    def __iter__(self) -> "_RecordLines":
+        return self
+
+    def __next__(self) -> str:
+        if self._n_characters > MAX_RECORD_CHARACTERS:
+            raise StopIteration
+        line = next(self._lines)
+        self._n_characters += len(line.text) + 1
+        self.n_lines += 1
+        self.fault = self.fault or line.fault
+        return line.text + "\n"
+
+
+def _csv_records(file: str) -> Iterator[_Record]:
+    """Yield the records of a CSV file.
 
     A line that is not UTF-8 is still read (with marks in it), so that a quoted cell ends where it should.
     """
-
-    def __init__(self, file: str) -> None:
-        raw_lines = byte_lines(file)
-        first = next(raw_lines)
-        self._delimiter = delimiter_of(first)
-        self._unread = (_Line(number, *decode(raw)) for number, raw in enumerate(chain([first], raw_lines), start=1))
-        self._given_back: deque[_Line] = deque()
-
-    def take(self, *, n_columns: int) -> _Record | None:
-        """Return the next record, None at the end. `n_columns` is how many cells it should have, 0 if not known yet."""
-        first = self._next_line()
-        if first is None:
-            return None
+    raw_lines = byte_lines(file)
+    heading = next(raw_lines)
+    delimiter = delimiter_of(heading)
+    lines = (_Line(number, *decode(raw)) for number, raw in enumerate(chain([heading], raw_lines), start=1))
+    for first in lines:
         if '"' not in first.text and "\r" not in first.text:  # most records; csv would say the same more slowly
-            return _Record(first, first.text.split(self._delimiter) if first.text else [], first.fault)
-        lines = [first]
+            yield _Record(first, first.text.split(delimiter) if first.text else [], first.fault)
+            continue
+        taken = _RecordLines(first, lines)
+        usual_limit = csv.field_size_limit(MAX_RECORD_CHARACTERS)
         try:
-            cells = next(csv.reader(self._texts(lines), delimiter=self._delimiter, strict=True))
+            record = _Record(
+                first, next(csv.reader(taken, delimiter=delimiter, strict=True)), taken.fault, taken.n_lines
+            )
         except csv.Error:
-            cells = None
-        if cells is not None and not self._are_records(lines, n_columns):
-            return _Record(first, cells, next((line.fault for line in lines if line.fault), ""))
-        # csv says where a cell should have ended at the latest, not where it went wrong: that is the line it began on.
-        self._given_back.extendleft(reversed(lines[1:]))
-        return _Record(first, [], first.fault or "not a CSV record")
-
-    def _texts(self, lines: list[_Line]) -> Iterator[str]:
-        """Yield the texts of a record that begins with `lines`, and add to these every line that is read for it."""
-        yield lines[0].text + "\n"
-        while len(lines) < MAX_RECORD_LINES and (line := self._next_line()):
-            lines.append(line)
-            yield line.text + "\n"
-
-    def _next_line(self) -> _Line | None:
-        return self._given_back.popleft() if self._given_back else next(self._unread, None)
-
-    def _are_records(self, lines: list[_Line], n_columns: int) -> bool:
-        """Tell whether lines that csv takes for one record are records each, between two stray quotes.
-
-        A quote that opens by mistake and one that closes by mistake make a record that is well-formed. But if each line
-        alone has all the columns, none empty and none after a space as in prose, then the line ends were not meant.
-        Two lines are too few to tell: "1,5 kg" above "flour" is like that too.
-        """
-        if n_columns < 2 or len(lines) < 3:
-            return False
-        rows = (line.text.split(self._delimiter) for line in lines)
-        return all(len(cells) == n_columns and all(cell and not cell[0].isspace() for cell in cells) for cells in rows)
+            record = _Record(first, [], first.fault or "not a CSV record", taken.n_lines)
+        finally:
+            csv.field_size_limit(usual_limit)
+        yield record
 
 
 def _is_header(cells: list[str], wanted: list[str]) -> bool:
@@ -145,8 +147,11 @@ def _is_header(cells: list[str], wanted: list[str]) -> bool:
     if len(set(cells)) == len(cells) and name_text_and_label(cells):
         return True
     # Whole cells only: "En-suite room" does not begin with a language.
-    named = {name: [cell for cell in cells if is_column_name(cell) or folded(cell) == folded(name)] for name in wanted}
-    return bool(wanted) and (len(cells) != 2 or all(match(name, near) for name, near in named.items()))
+    return bool(wanted) and (len(cells) != 2 or all(_names_column(name, cells) for name in wanted))
+
+
+def _names_column(name: str, cells: list[str]) -> bool:
+    return bool(match(name, (cell for cell in cells if is_column_name(cell) or folded(cell) == folded(name))))
 
 
 def _are_numbers(columns: Sequence[str]) -> bool:
@@ -159,11 +164,34 @@ def _numbered(cells: list[str]) -> list[str]:
     return [str(column) for column in range(1, len(cells) + 1)]
 
 
+def _peek(lines: Iterator[tuple[int, str | Bad]]) -> list[tuple[int, str | Bad]]:
+    """Return some of the following lines, up to the first long one."""
+    peeked: list[tuple[int, str | Bad]] = []
+    for number, line in islice(lines, N_PEEKED):
+        peeked.append((number, line))
+        if isinstance(line, str) and len(line) > PEEKED_CHARACTERS:
+            break
+    return peeked
+
+
+def _are_short_words(line: str | Bad) -> bool:
+    """Tell whether the cells of a line are words in small letters, one of two letters at most, none of more than three."""
+    cells = line.split("\t") if isinstance(line, str) else [""]
+    lengths = [len(cell) for cell in cells if cell.isalpha() and cell.islower()]
+    return len(lengths) == len(cells) and min(lengths) <= 2 and max(lengths) <= 3
+
+
 def _header(file: str, line: int, cells: list[str]) -> list[str]:
-    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
+    twice = sorted(cell for cell, count in Counter(cells).items() if count > 1)
     if twice:
         raise DataError(f"{file}:{line}: the header names the column '{twice[0]}' twice.", "Rename one of them.")
     return cells
+
+
+def _line_row(file: str, number: int, names: list[str], line: str | Bad) -> Row | Bad:
+    if isinstance(line, Bad):
+        return line
+    return _row(file, number, names, line.split("\t")) if line else Bad(file, number, "empty line", "")
 
 
 def _row(file: str, line: int, names: list[str], cells: list[str]) -> Row | Bad:

@@ -3,10 +3,11 @@
 import difflib
 import gzip
 import os
+import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -17,11 +18,22 @@ from regard.errors import DataError
 # What reading a damaged gzip file raises. Not OSError as such: a full disk or a lost network drive is another matter.
 DAMAGE = (gzip.BadGzipFile, EOFError, zlib.error)
 CHUNK_BYTES = 1 << 18
+LONGEST_NAME = 1000  # characters of a path that an error shows
 
 
 def check_file(file: str) -> None:
     """Raise DataError if `file` is missing, a folder, or empty."""
     _status(file)
+
+
+def check_files(files: Sequence[str | os.PathLike[str]], remedy: str) -> list[str]:
+    """Return the names of files that all pass `check_file`; the remedy is for none at all."""
+    if not files:
+        raise DataError("No file was given.", remedy)
+    names = [os.fspath(file) for file in files]
+    for name in names:
+        check_file(name)
+    return names
 
 
 def check_regular(file: str) -> None:
@@ -36,41 +48,33 @@ def check_regular(file: str) -> None:
 
 
 @contextmanager
-def open_regular(file: str) -> Iterator[BufferedReader]:
-    """Open a file that passes `check_regular` for reading its bytes as they lie there, packed or not."""
-    check_regular(file)
-    with _open(file) as raw:
-        yield raw
-
-
-@contextmanager
 def open_file(file: str) -> Iterator[BinaryIO]:
-    """Open `file` for reading bytes, through gzip if its name ends in .gz."""
+    """Open `file` for reading bytes, through gzip if its name ends in .gz; DataError if that turns out to be damaged."""
     check_file(file)
-    with _open(file) as raw:
+    with open_packed(file) as raw:
         if not file.lower().endswith(".gz"):
             yield raw
             return
         with gzip.GzipFile(fileobj=raw, mode="rb") as stream:
-            # GzipFile is a BinaryIO in all but its declared type.
-            yield stream  # type: ignore[misc]
+            try:
+                # GzipFile is a BinaryIO in all but its declared type.
+                yield stream  # type: ignore[misc]
+            except DAMAGE:
+                raise damaged(file) from None
 
 
 @contextmanager
 def open_seekable(file: str) -> Iterator[BinaryIO]:
     """Open `file` for a reader that jumps about in it: a gzipped one is unpacked into a temporary file first."""
-    with open_file(file) as stream:
-        if not isinstance(stream, gzip.GzipFile):
+    if not file.lower().endswith(".gz"):
+        with open_file(file) as stream:
             yield stream
-            return
-        with tempfile.TemporaryFile() as unpacked:
-            try:
-                while chunk := stream.read(CHUNK_BYTES):
-                    unpacked.write(chunk)
-            except DAMAGE:
-                raise damaged(file) from None
-            unpacked.seek(0)
-            yield unpacked
+        return
+    with tempfile.TemporaryFile() as unpacked:
+        with open_file(file) as stream:
+            shutil.copyfileobj(stream, unpacked, CHUNK_BYTES)
+        unpacked.seek(0)
+        yield unpacked
 
 
 def empty(file: str) -> DataError:
@@ -86,7 +90,8 @@ def damaged(file: str, *, line: int | None = None) -> DataError:
     )
 
 
-def _open(file: str) -> BufferedReader:
+def open_packed(file: str) -> BufferedReader:
+    """Open `file` for reading its bytes as they lie there, packed or not."""
     try:
         return Path(file).open("rb")
     except OSError as error:
@@ -112,7 +117,8 @@ def _status(file: str) -> os.stat_result:
 
 def _unreadable(file: str, error: OSError) -> DataError:
     remedy = "Check its permissions." if isinstance(error, PermissionError) else "Check its name and its disk."
-    return DataError(f"{file}: cannot be read ({error.strerror}).", remedy)
+    name = file if len(file) <= LONGEST_NAME else f"{file[:LONGEST_NAME]}…"
+    return DataError(f"{name}: cannot be read ({error.strerror}).", remedy)
 
 
 def _near_file(path: Path) -> str:

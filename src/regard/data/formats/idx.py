@@ -10,9 +10,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from regard.data.formats.files import DAMAGE, check_regular, damaged, open_file
-from regard.data.formats.image_arrays import ImageSource, LabelledImage, StoredArray, labelled_rows, shape_of
+from regard.data.formats.files import check_regular, open_file
+from regard.data.formats.image_arrays import ImageSource, LabelledImage, labelled_rows, shape_of
 from regard.data.formats.rows import Bad
+from regard.data.formats.stored_arrays import StoredArray
 from regard.data.images.decoding import ImageShape
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
@@ -29,13 +30,15 @@ class IdxImages(ImageSource):
     labels: str
 
     def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
-        with open_file(self.root) as stream, open_file(self.labels) as label_stream:
-            images, labels = _open_whole(self.root, stream), _open_whole(self.labels, label_stream)
+        with open_file(self.root) as stream:
+            images = _open_whole(self.root, stream)
             if images.dtype != np.uint8:
                 raise DataError(
                     f"{self.root}: images of bytes were expected, not {images.text}.", "Save them as uint8."
                 )
-            yield from labelled_rows(images, labels, shape, root=self.root)
+            with open_file(self.labels) as label_stream:
+                labels = _open_whole(self.labels, label_stream)
+                yield from labelled_rows(images, labels, shape, root=self.root)
 
     def own_shape(self) -> ImageShape:
         with open_file(self.root) as stream:
@@ -48,10 +51,10 @@ class IdxImages(ImageSource):
 def is_idx(file: str) -> bool:
     """Say whether a file begins as an IDX file does."""
     with open_file(file) as stream:
-        try:
-            beginning = stream.read(4)
-        except DAMAGE:
-            raise damaged(file) from None
+        return _is_magic(stream.read(4))
+
+
+def _is_magic(beginning: bytes) -> bool:
     return len(beginning) == 4 and beginning[:2] == b"\0\0" and beginning[2] in _TYPES and 1 <= beginning[3] <= 4
 
 
@@ -95,16 +98,13 @@ def pair_idx(files: list[str]) -> list[IdxImages]:
 
 def _open_array(file: str, stream: BinaryIO) -> StoredArray:
     remedy = "Check that it is the right file, and whole."
-    try:
-        magic = stream.read(4)
-        if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= 4:
-            told = magic.hex(" ") or "nothing"
-            raise DataError(
-                f"{file}: an IDX file begins with 00 00, a type and 1 to 4 dimensions, not with {told}.", remedy
-            )
-        counts = stream.read(4 * magic[3])
-    except DAMAGE:
-        raise damaged(file) from None
+    magic = stream.read(4)
+    if not _is_magic(magic):
+        told = magic.hex(" ") or "nothing"
+        raise DataError(
+            f"{file}: an IDX file begins with 00 00, a type and 1 to 4 dimensions, not with {told}.", remedy
+        )
+    counts = stream.read(4 * magic[3])
     if len(counts) < 4 * magic[3]:
         raise DataError(f"{file}: the IDX file ends within its header, after {4 + len(counts)} bytes.", remedy)
     return StoredArray(file, struct.unpack(f">{magic[3]}I", counts), np.dtype(_TYPES[magic[2]]), stream)

@@ -2,26 +2,20 @@
 
 The place of an image is the file or folder that a person named, its root, and a member of it: "/cat/1.jpg" of a folder,
 ":17" of a file of many images, which count from 0 as in numpy. A bad image is a `Bad` of that root and member.
-Arrays are streamed, and checked against the sizes that a header tells, so that none of these can fill the memory.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
-from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
-from regard.data.formats.files import DAMAGE
 from regard.data.formats.rows import Bad, place_of
+from regard.data.formats.stored_arrays import Array, StoredArray
 from regard.data.images.decoding import BadImageError, ImageShape, Pixels, check_pixels, fit, scaled
 from regard.errors import DataError
-
-Array = npt.NDArray[Any]
 
 _LABEL_KINDS = "biuU"  # truth values, whole numbers, texts
 # A file in a class folder that does not claim to be an image: skipped and told, but nothing is wrong with the data.
@@ -63,53 +57,6 @@ class ImageSource(ABC):
     def class_folders(self) -> list[tuple[str, str]]:
         """Return the label and the member of each class folder; none where classes have no folders."""
         return []
-
-
-@dataclass(frozen=True, eq=False)
-class StoredArray:
-    """An array in a file: what its header says, and the stream of what follows; `file` is its name in errors."""
-
-    file: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stream: BinaryIO
-
-    @property
-    def n_bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def text(self) -> str:
-        count = " × ".join(f"{count:,}" for count in self.shape)
-        return f"{count} numbers of {self.dtype}" if count else f"one number of {self.dtype}"
-
-    def rows(self) -> Iterator[Array]:
-        """Yield the rows of the array, one at a time; the stream must end with them."""
-        row_shape = self.shape[1:]
-        n_bytes = math.prod(row_shape) * self.dtype.itemsize
-        for number in range(self.shape[0]):
-            content = self._read(n_bytes)
-            if len(content) < n_bytes:
-                raise self._lies(f"the data ends in row {number:,}")
-            yield np.frombuffer(content, self.dtype).reshape(row_shape)
-        if self._read(1):
-            raise self._lies("more data follows")
-
-    def check_size(self, n_bytes: int) -> None:
-        """Refuse a header that does not fit the bytes that follow it."""
-        if n_bytes != self.n_bytes:
-            raise self._lies(f"{n_bytes:,} bytes follow instead of {self.n_bytes:,}")
-
-    def _read(self, count: int) -> bytes:
-        try:
-            return self.stream.read(count)
-        except (*DAMAGE, BadZipFile) as error:
-            raise DataError(
-                f"{self.file}: its packed data is damaged or incomplete ({error}).", "Copy the file again."
-            ) from None
-
-    def _lies(self, what: str) -> DataError:
-        return DataError(f"{self.file}: its header says {self.text}, and {what}.", "Copy the file again, or fix it.")
 
 
 def labelled_rows(

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from regard.data.formats.columns import folded
 from regard.data.formats.files import CHUNK_BYTES, DAMAGE, damaged, open_file
-from regard.data.formats.rows import Row
+from regard.data.formats.rows import Row, excerpt
 from regard.errors import DataError
 
 XML_LANG = "http://www.w3.org/XML/1998/namespace lang"
@@ -21,6 +21,7 @@ NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
 # in twos do not: they are the style of the text between them, as of the 2 in CO<bpt/>2<ept/>.
 LONE_CODE = frozenset({"it", "ph", "ut", "x"})
 UNKNOWN_ENCODING = expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]
+MAX_LANGUAGES = 1000  # of a file: more of them are no codes of languages
 _MARK = "\0"  # where a code stood alone; no XML can hold it
 _PARTING = re.compile(rf"(?<=[\w.,:;!?]){_MARK}+(?=\w)")
 _LINE_BREAK = re.compile(r"[ \t\r\n]*\n[ \t\r\n]*")
@@ -64,7 +65,13 @@ class Units:
 
     def language(self, code: str) -> str:
         """Return a language as the file spelt it first: en-US and EN-US are one."""
-        return self._spellings.setdefault(folded(code), code)
+        spelling = self._spellings.setdefault(folded(code), code)
+        if len(self._spellings) > MAX_LANGUAGES:
+            raise DataError(
+                f"{self.file}: more than {MAX_LANGUAGES:,} languages are in it, such as '{excerpt(code, characters=20)}'.",
+                "Check the step that wrote it: a language is a code such as en or pt-BR.",
+            )
+        return spelling
 
     def element_starts(self, name: str, attributes: dict[str, str], line: int) -> None:
         """Take an element from the parser."""
@@ -144,4 +151,5 @@ def read_units(units: Units) -> Iterator[Row]:
 
 
 def _foreign(file: str, encodings: list[str | None]) -> DataError:
-    return DataError(f"{file}:1: XML in the encoding {encodings[-1]} cannot be read.", "Convert it to UTF-8.")
+    named = excerpt(str(encodings[-1]), characters=20)
+    return DataError(f"{file}:1: XML in the encoding {named} cannot be read.", "Convert it to UTF-8.")

@@ -5,26 +5,19 @@ Images are (N, H, W), (N, H, W, C) or (N, C, H, W), of uint8, of uint16, or of n
 
 import hashlib
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from tokenize import TokenError
-from typing import BinaryIO, cast
-
-import numpy as np
 
 from regard.data.formats.columns import listed
-from regard.data.formats.files import open_seekable
-from regard.data.formats.image_arrays import ImageSource, LabelledImage, StoredArray, labelled_rows, shape_of
+from regard.data.formats.image_arrays import ImageSource, LabelledImage, labelled_rows, shape_of
 from regard.data.formats.rows import Bad
 from regard.data.formats.splits import split_of
+from regard.data.formats.stored_arrays import npz_array, npz_names, open_npz
 from regard.data.images.decoding import ImageShape
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import DataError
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+REMEDY = "Save it with numpy.savez(file, images=…, labels=…)."
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 
 
@@ -40,14 +33,14 @@ class NpzImages(ImageSource):
     def images(self, shape: ImageShape) -> Iterator[LabelledImage | Bad]:
         name = "" if self.whole else self.images_name
         with (
-            _open(self.root) as archive,
-            _member(self.root, archive, self.images_name) as images,
-            _member(self.root, archive, self.labels_name) as labels,
+            open_npz(self.root, REMEDY) as archive,
+            npz_array(self.root, archive, self.images_name) as images,
+            npz_array(self.root, archive, self.labels_name) as labels,
         ):
             yield from labelled_rows(images, labels, shape, root=self.root, name=name)
 
     def own_shape(self) -> ImageShape:
-        with _open(self.root) as archive, _member(self.root, archive, self.images_name) as images:
+        with open_npz(self.root, REMEDY) as archive, npz_array(self.root, archive, self.images_name) as images:
             return shape_of(images)
 
     def fingerprint(self) -> str:
@@ -56,8 +49,8 @@ class NpzImages(ImageSource):
 
 def npz_splits(file: str) -> dict[str, list[NpzImages]]:
     """Return the images of each split of an NPZ file, by the split: train, valid, test, or "" for all there are."""
-    with _open(file) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    with open_npz(file, REMEDY) as archive:
+        names = npz_names(archive)
     roles: dict[tuple[str, str], str] = {}
     for name in names:
         if role := _role(name):
@@ -71,7 +64,7 @@ def npz_splits(file: str) -> dict[str, list[NpzImages]]:
     if not splits:
         raise DataError(
             f"{file}: no array is called images or x; there is: {listed(sorted(names)) if names else 'nothing'}.",
-            "Save it with numpy.savez(file, images=…, labels=…).",
+            REMEDY,
         )
     for (split, kind), name in roles.items():
         other = "labels" if kind == "images" else "images"
@@ -102,39 +95,3 @@ def _role(name: str) -> tuple[str, str] | None:
                 if rest != words and (not rest or split_of(rest)):
                     return split_of(rest), kind
     return None
-
-
-@contextmanager
-def _open(file: str) -> Iterator[zipfile.ZipFile]:
-    try:
-        with open_seekable(file) as stream, zipfile.ZipFile(stream) as archive:
-            yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TokenError, OSError, RuntimeError) as error:
-        raise DataError(
-            f"{file}: not a whole NPZ file of numbers: {error}.", "Save it with numpy.savez(file, images=…, labels=…)."
-        ) from None
-
-
-@contextmanager
-def _member(file: str, archive: zipfile.ZipFile, name: str) -> Iterator[StoredArray]:
-    """Open an array of an NPZ file behind its header, which is known to fit its size."""
-    info = archive.getinfo(f"{name}.npy")
-    with archive.open(info) as opened:
-        stream = cast(BinaryIO, opened)
-        version = np.lib.format.read_magic(stream)
-        if version not in _HEADERS:
-            raise ValueError(f"'{name}' is of version {version}")
-        shape, columns_first, dtype = _HEADERS[version](stream)
-        array = StoredArray(f"{file}, array '{name}'", shape, dtype, stream)
-        remedy = "Save it with numpy.savez, as an array of numbers (numpy.ascontiguousarray) of at least one dimension."
-        if dtype.hasobject:
-            raise DataError(
-                f"{array.file}: it holds Python objects, which are never read.",
-                "Save numbers as numbers, and the names of classes as text: array.astype(str).",
-            )
-        if dtype.fields or not shape:
-            raise DataError(f"{array.file}: numbers were expected, not {array.text}.", remedy)
-        if columns_first and len(shape) > 1:
-            raise DataError(f"{array.file}: its columns are stored first, and rows are read.", remedy)
-        array.check_size(info.file_size - stream.tell())
-        yield array

@@ -16,6 +16,7 @@ from regard.errors import DataError, MissingExtraError
 SOURCE = "en"  # by gettext's convention a message's id is its English text
 # Arabic has six forms, of which the first is for nothing and not for one.
 FORMS_FROM_ZERO = 6
+_CODE = re.compile(r"[\w.@-]{1,40}")  # de, pt_BR, sr@latin
 
 
 def read_po(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
@@ -42,7 +43,7 @@ def read_po(file: str, columns: Sequence[str] = ()) -> Iterator[Row | Bad]:
             place = f"{file}:{line_number[1]}" if line_number else file
             raise DataError(f"{place}: not the syntax of PO.", f"`msgfmt --check {file}` says more.") from None
     language = catalogue.metadata.get("Language", "").strip()
-    if language in ("", SOURCE):
+    if language == SOURCE or not _CODE.fullmatch(language):
         language = call_unnamed("target", given=columns, known=SOURCE)
     for entry in catalogue:
         if entry.translated():

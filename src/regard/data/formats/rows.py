@@ -15,6 +15,7 @@ from regard.errors import DataError
 # A line beyond this is no sentence and no record, but a file without line ends. It must not fill the memory.
 MAX_LINE_BYTES = 1 << 24
 EXCERPT_CHARACTERS = 60
+NOT_UTF_8 = "not UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,14 @@ class Bad:
     """A row that cannot be used. `reason` is a fixed phrase, so that equal reasons can be counted.
 
     line: its line; or the member of a folder or of a file of arrays, as "/cat/1.jpg" or ":17"
+    row:  what could be read of it
     """
 
     file: str
     line: int | str
     reason: str
     excerpt: str = ""
+    row: Row | None = field(default=None, compare=False, repr=False)
 
     @property
     def place(self) -> str:
@@ -86,11 +89,16 @@ def decode(raw: bytes) -> tuple[str, str]:
         text = raw.decode()
     except UnicodeDecodeError:
         # A line cut at the limit may end within a character: that is not what is wrong with it.
-        reason = "line too long" if len(raw) > MAX_LINE_BYTES else "not UTF-8"
+        reason = "line too long" if len(raw) > MAX_LINE_BYTES else NOT_UTF_8
         return raw.decode(errors="backslashreplace"), reason
     if len(raw) > MAX_LINE_BYTES:
         return text, "line too long"
     return text, "NUL byte" if "\0" in text else ""
+
+
+def holds_utf_8(file: str) -> bool:
+    """Tell whether a line of a file has characters beyond ASCII, and is UTF-8."""
+    return any(not raw.isascii() and not decode(raw)[1] for raw in byte_lines(file))
 
 
 def read_lines(file: str) -> Iterator[str | Bad]:

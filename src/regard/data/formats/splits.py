@@ -18,15 +18,24 @@ def split_of(name: str) -> str:
     return _SPLIT_OF.get(name.strip().casefold(), "")
 
 
-def check_split(split: str) -> None:
+def check_splits(*splits: str) -> None:
     """Refuse what is no split; "" stands for all."""
-    if split and split not in SPLITS:
-        raise UsageError(f"The split must be train, valid or test, not '{split}'.", did_you_mean(split, SPLITS))
+    for split in splits:
+        if split and split not in SPLITS:
+            raise UsageError(f"The split must be train, valid or test, not '{split}'.", did_you_mean(split, SPLITS))
 
 
 def spellings(split: str) -> str:
     """Return what a split may be called, as a sentence lists it."""
     return listed([f"'{one}'" for one in SPLITS[split]], last="or")
+
+
+def not_divided(name: str, split: str) -> DataError:
+    """Return the error for a split that was asked for, of data that is not divided into such."""
+    return DataError(
+        f"{name}: it is not divided into splits, and the split {split} was asked for.",
+        "Leave --split out to score all of it, unless the run was trained on it.",
+    )
 
 
 def no_row_of_split(files: Sequence[str], column: str, split: str) -> DataError:

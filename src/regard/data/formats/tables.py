@@ -12,6 +12,7 @@ from regard.data.formats.rows import Bad, Row, excerpt
 from regard.data.formats.splits import no_row_of_split, split_of
 from regard.errors import DataError
 
+MANY_KEYS = 100
 MAX_WAITING = 1000  # records with keys of their own that may pass before it is known which keys are meant
 
 
@@ -87,8 +88,10 @@ def open_table(file: str, choose: Callable[[Mapping[str, str]], Columns], *, wan
     # A record may lack keys that others have: then the first ones do not tell yet.
     n_tried = MAX_WAITING if format_of(file).fields is Fields.KEYS else 1
     good = (row for row in read_rows(file, columns=wanted, scalars=True) if isinstance(row, Row))
-    for row in islice(good, n_tried):
+    for number, row in enumerate(islice(good, n_tried), start=1):
         seen |= row.fields
+        if len(seen) > MANY_KEYS and number.bit_count() > 1:
+            continue  # each try takes time by their number: then only the first, second, fourth, eighth … record is one
         with suppress(DataError):
             if seen:
                 return Table(file=file, columns=choose(seen), wanted=wanted)
@@ -100,7 +103,17 @@ def open_table(file: str, choose: Callable[[Mapping[str, str]], Columns], *, wan
     return Table(file=file, columns=choose(seen) if seen else None, wanted=wanted)
 
 
-def lacking(row: Row, column: str, role: str) -> Bad:
-    """Return that a row has nothing in a column."""
-    found = next((cell for cell in row.fields.values() if cell.strip()), "")
-    return Bad(row.file, row.line, f"{'empty' if column in row.fields else 'no'} {role}", excerpt(found))
+def cells_of(row: Row, columns: Mapping[str, str]) -> list[str] | Bad:
+    """Return what a row has in the columns of some roles, without white space at its ends, or which role it lacks.
+
+    A role without a column, "", is not lacked: its cell is "".
+    """
+    cells = [row.fields.get(column, "").strip() if column else "" for column in columns.values()]
+    for (role, column), cell in zip(columns.items(), cells, strict=True):
+        if column and not cell:
+            found = next((other for other in row.fields.values() if other.strip()), "")
+            reason = f"{'empty' if column in row.fields else 'no'} {role}"
+            return Bad(row.file, row.line, reason, excerpt(found), row)
+        if "\0" in cell:
+            return Bad(row.file, row.line, "NUL byte", excerpt(cell), row)
+    return cells

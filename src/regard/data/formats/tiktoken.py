@@ -3,7 +3,7 @@
 A line is a token's bytes in base64, a space, and its rank, which is its id. The file holds neither the merges, which
 follow from the ranks, nor the pattern by which text is cut before any merging, which is known by the number of ranks.
 Unlike our own `bpe`, no space is put in front of a text: a word has another token at the start of a sentence than
-inside it. What encodes and decodes is in `tokenizers.py`.
+inside it. What encodes and decodes is in `text/tokenizer.py`.
 """
 
 import base64
@@ -18,7 +18,7 @@ from typing import BinaryIO
 import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers
 
-from regard.data.formats.files import DAMAGE, damaged, empty, open_file
+from regard.data.formats.files import empty, open_file
 from regard.data.text.tokenizer import SPECIALS, Tokenizer, byte_symbols
 from regard.errors import DataError
 
@@ -46,6 +46,7 @@ _GPT4O = (
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
+MAX_DIGITS = 9  # of a rank
 KNOWN = (
     KnownVocabulary(name="r50k_base", n_ranks=50_256, pattern=_GPT2),
     KnownVocabulary(name="p50k_base", n_ranks=50_280, pattern=_GPT2, reserved={50_256: "<|endoftext|>"}),
@@ -60,11 +61,8 @@ def read_tiktoken(path: str | Path, *, known: Sequence[KnownVocabulary] = KNOWN)
     Our special tokens follow its last rank. A path that ends in .gz is unpacked on the way.
     """
     name = os.fspath(path)
-    try:
-        with open_file(name) as file:
-            ranks, lines = _read(name, file)
-    except DAMAGE:
-        raise damaged(name) from None
+    with open_file(name) as file:
+        ranks, lines = _read(name, file)
     vocabulary = next((one for one in known if one.n_ranks == len(ranks)), None)
     _check_ranks(name, ranks, lines, reserved=vocabulary.reserved if vocabulary else {})
     if vocabulary is None:
@@ -84,7 +82,7 @@ def _read(path: str, file: BinaryIO) -> tuple[dict[bytes, int], list[int]]:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) != 2 or not fields[1].isdigit():
+        if len(fields) != 2 or not fields[1].isdigit() or len(fields[1]) > MAX_DIGITS:
             shown = line[:40].decode("utf-8", errors="replace").strip()
             raise _wrong(path, number, f"expected a token in base64 and its rank, as in 'IQ== 0', found '{shown}'")
         try:
@@ -123,15 +121,20 @@ def _library(ranks: Mapping[bytes, int], vocabulary: KnownVocabulary) -> tokeniz
     merges = [(spelt[left], spelt[right]) for left, right in _merges(ranks)]
     # Text between two cuts that is a token as a whole becomes that token, whatever merging would have made of it.
     library = tokenizers.Tokenizer(models.BPE(ids, merges, ignore_merges=True))
-    library.pre_tokenizer = pre_tokenizers.Sequence(
+    library.pre_tokenizer = pre_tokenizer(vocabulary)
+    library.decoder = decoders.ByteLevel()
+    library.add_special_tokens([*vocabulary.reserved.values(), *SPECIALS])
+    return library
+
+
+def pre_tokenizer(vocabulary: KnownVocabulary) -> pre_tokenizers.PreTokenizer:
+    """Return what cuts a text before any merging."""
+    return pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(vocabulary.pattern), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    library.decoder = decoders.ByteLevel()
-    library.add_special_tokens([*vocabulary.reserved.values(), *SPECIALS])
-    return library
 
 
 def _merges(ranks: Mapping[bytes, int]) -> Iterator[tuple[bytes, bytes]]:

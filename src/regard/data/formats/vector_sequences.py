@@ -5,27 +5,30 @@ NPZ   every array (T, features) is a sequence under its own name; or one array `
 CSV   every row is a vector, in the order of time. A column may say which sequence a row belongs to; else the file is one.
 
 What is said of a sequence as a whole, such as its label, is an array (N,) of the NPZ, or a column that does not change
-within a sequence of the CSV.
+within a sequence of the CSV. What is said of each vector, such as its tag, is a column of the CSV; in an NPZ an array (N, T)
+beside padded vectors, or one of all of them end to end in the order of the sequences.
 """
 
 import os
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from regard.data.formats.columns import asked_column
 from regard.data.formats.delimited import read_csv
-from regard.data.formats.files import check_file, open_seekable
-from regard.data.formats.rows import Bad, Row
+from regard.data.formats.files import check_file
+from regard.data.formats.rows import Bad, Row, excerpt
+from regard.data.formats.stored_arrays import Array, npz_array, npz_names, open_npz
 from regard.errors import DataError, did_you_mean
 
 Vectors = npt.NDArray[np.float32]
-Array = npt.NDArray[np.generic]
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,7 @@ class VectorSequence:
 
     line:    in an NPZ its number, from 1
     fields:  what is said of it as a whole
+    tags:    what is said of each vector, if that was asked for; each stands on a line of `lines`
     """
 
     name: str
@@ -41,14 +45,22 @@ class VectorSequence:
     file: str
     line: int
     fields: dict[str, str]
+    tags: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
 def read_vector_sequences(
-    file: str | os.PathLike[str], *, group: str = "", constants: Sequence[str] = (), may_lack: bool = False
+    file: str | os.PathLike[str],
+    *,
+    group: str = "",
+    constants: Sequence[str] = (),
+    tags: str = "",
+    may_lack: bool = False,
 ) -> Iterator[VectorSequence]:
     """Yield the sequences of an NPZ or a CSV; `group` is the column of a CSV that tells them apart.
 
     constants:  names of columns or arrays that say something of a sequence as a whole, and are no vectors
+    tags:       the name of one that says something of each vector
     may_lack:   whether such a column may be missing; it is "" then
     All vectors of a file have one width. What is no number is an error that names its place.
     """
@@ -60,7 +72,10 @@ def read_vector_sequences(
             f"{name}: sequences of vectors are read from .npz and .csv files.", "Convert it to one of them."
         )
     width = 0
-    read = _from_npz(name, constants, may_lack) if ending == "npz" else _from_csv(name, group, constants, may_lack)
+    if ending == "npz":
+        read = _from_npz(name, constants, tags, may_lack)
+    else:
+        read = _from_csv(name, group, constants, tags, may_lack)
     for sequence in read:
         own = sequence.vectors.shape[1]
         if width and own != width:
@@ -74,43 +89,64 @@ def read_vector_sequences(
         raise DataError(f"{name}: no sequence is in it.", "Check the step that wrote it.")
 
 
-def _from_npz(file: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
-    try:
-        with open_seekable(file) as stream, np.load(stream, allow_pickle=False) as arrays:
-            padded = arrays.get("vectors")
-            if padded is not None and padded.ndim == 3:
-                sequences = list(_cut(file, padded, arrays.get("lengths")))
-            else:
-                _refuse_flat(file, arrays, constants)
-                sequences = [(name, arrays[name]) for name in arrays.files if name not in constants]
-            columns = {name: _constant(file, arrays, name, len(sequences), may_lack) for name in constants}
-            for row, (name, array) in enumerate(sequences):
-                fields = {constant: values[row] for constant, values in columns.items()}
-                yield VectorSequence(name, _checked(file, name, array), file, row + 1, fields)
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        remedy = "Save it with numpy.savez(file, name=array, …), arrays of numbers only."
-        raise DataError(f"{file}: not an NPZ file of numbers: {error}.", remedy) from None
+def _from_npz(file: str, constants: Sequence[str], tags: str, may_lack: bool) -> Iterator[VectorSequence]:
+    with open_npz(file, "Save it with numpy.savez(file, name=array, …), arrays of numbers only.") as archive:
+        shapes = _shapes(file, archive)
+        _refuse_flat(file, shapes, constants)
+        names = [name for name in shapes if name not in (*constants, tags)]
+        is_padded = len(shapes.get("vectors", ())) == 3
+        n_rows = shapes["vectors"][0] if is_padded else len(names)
+        columns = {name: _constant(file, archive, name, n_rows, may_lack) for name in constants}
+        sequences = (
+            _cut(file, archive, shapes) if is_padded else ((name, _whole(file, archive, name)) for name in names)
+        )
+        said = _tags(file, archive, tags, shapes, may_lack) if tags else None
+        n_before = 0
+        for row, (name, array) in enumerate(sequences):
+            fields = {constant: values[row] for constant, values in columns.items()}
+            vectors = _checked(file, name, array)
+            own: tuple[str, ...] = ()
+            if said is not None:
+                values = said[row, : len(vectors)] if said.ndim == 2 else said[n_before : n_before + len(vectors)]
+                own = tuple(map(str, values.tolist()))
+                n_before += len(vectors)
+            yield VectorSequence(name, vectors, file, row + 1, fields, own, (row + 1,) * len(own))
 
 
-def _refuse_flat(file: str, arrays: Mapping[str, Array], constants: Sequence[str]) -> None:
+def _shapes(file: str, archive: ZipFile) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all arrays by name."""
+    shapes = {}
+    for name in npz_names(archive):
+        with npz_array(file, archive, name) as array:
+            shapes[name] = array.shape
+    return shapes
+
+
+def _whole(file: str, archive: ZipFile, name: str) -> Array:
+    with npz_array(file, archive, name) as array:
+        return array.whole()
+
+
+def _refuse_flat(file: str, shapes: Mapping[str, tuple[int, ...]], constants: Sequence[str]) -> None:
     """Refuse one vector an example, (N, F) with N labels: it would be taken for one sequence of N vectors."""
-    counts = {len(arrays[name]) for name in constants if name in arrays and arrays[name].ndim}
-    names = [name for name in arrays if name not in constants]
-    if len(names) == 1 and arrays[names[0]].ndim == 2 and counts == {len(arrays[names[0]])} != {1}:
-        shape = arrays[names[0]].shape
+    counts = {shapes[name][0] for name in constants if name in shapes}
+    names = [name for name in shapes if name not in constants]
+    if len(names) == 1 and len(shapes[names[0]]) == 2 and counts == {shapes[names[0]][0]} != {1}:
+        shape = shapes[names[0]]
         raise DataError(
             f"{file}: '{names[0]}' is {shape}, one vector an example, and sequences of them were expected.",
             f"Save it as 'vectors' of ({shape[0]}, length, {shape[1]}), the length being 1 if there is only one.",
         )
 
 
-def _constant(file: str, arrays: Mapping[str, Array], name: str, n_rows: int, may_lack: bool) -> list[str]:
+def _constant(file: str, archive: ZipFile, name: str, n_rows: int, may_lack: bool) -> list[str]:
     """Return what the array of this name says of each sequence, as texts."""
-    if name not in arrays:
+    names = npz_names(archive)
+    if name not in names:
         if not may_lack:
-            raise DataError(f"{file}: there is no array '{name}'.", did_you_mean(name, arrays))
+            raise DataError(f"{file}: there is no array '{name}'.", did_you_mean(name, names))
         return [""] * n_rows
-    array = arrays[name]
+    array = _whole(file, archive, name)
     if array.shape != (n_rows,) or array.dtype.kind not in "biufU":
         raise DataError(
             f"{file}: '{name}' is not {n_rows:,} numbers or texts, one a sequence, but {array.shape} of {array.dtype}.",
@@ -119,34 +155,70 @@ def _constant(file: str, arrays: Mapping[str, Array], name: str, n_rows: int, ma
     return [str(value) for value in array.tolist()]
 
 
-def _cut(file: str, vectors: Array, lengths: Array | None) -> Iterator[tuple[str, Array]]:
-    """Yield the sequences of a padded array, without their padding, by their numbers."""
-    n_rows, longest, _ = vectors.shape
-    counts = np.full(n_rows, longest) if lengths is None else np.asarray(lengths)
-    if counts.shape != (n_rows,) or not np.issubdtype(counts.dtype, np.integer):
+def _tags(
+    file: str, archive: ZipFile, name: str, shapes: Mapping[str, tuple[int, ...]], may_lack: bool
+) -> Array | None:
+    """Return what the array of this name says of each vector: (N, T) of padded sequences, or all of them end to end."""
+    if name not in shapes:
+        if not may_lack:
+            raise DataError(f"{file}: there is no array '{name}'.", did_you_mean(name, shapes))
+        return None
+    array = _whole(file, archive, name)
+    vectors = shapes.get("vectors", ())
+    is_padded = len(vectors) == 3
+    counts = [shape[0] for other, shape in shapes.items() if other != name and shape]
+    n_vectors = sum(_lengths(file, archive, shapes) if is_padded else counts)
+    fits = array.shape == (n_vectors,) or (is_padded and array.shape == vectors[:2])
+    if not fits or array.dtype.kind not in "biuU":
+        padded = f", or {vectors[:2]} of padded ones" if is_padded else ""
         raise DataError(
-            f"{file}: lengths are {n_rows} whole numbers, one a sequence, not an array {counts.shape} of {counts.dtype}.",
+            f"{file}: '{name}' is not {n_vectors:,} whole numbers or texts, one a vector{padded}, but {array.shape} of "
+            f"{array.dtype}.",
+            "Save one for each vector, the sequences end to end.",
+        )
+    return array
+
+
+def _lengths(file: str, archive: ZipFile, shapes: Mapping[str, tuple[int, ...]]) -> list[int]:
+    """Return the lengths of the sequences in the padded array `vectors`, as they are said."""
+    n_rows, longest, _ = shapes["vectors"]
+    if "lengths" not in shapes:
+        return [longest] * n_rows
+    lengths = _whole(file, archive, "lengths")
+    if lengths.shape != (n_rows,) or lengths.dtype.kind not in "iu":
+        raise DataError(
+            f"{file}: lengths are {n_rows} whole numbers, one a sequence, not an array {lengths.shape} of {lengths.dtype}.",
             "Save as many lengths as sequences.",
         )
-    for number, count in enumerate(counts.tolist()):
-        if not 1 <= count <= longest:
-            raise DataError(
-                f"{file}: sequence {number} has the length {count}, and there are 1 to {longest} vectors.",
-                "Correct its length.",
-            )
-        yield str(number), vectors[number, :count]
+    return list(map(int, lengths))
+
+
+def _cut(file: str, archive: ZipFile, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Array]]:
+    """Yield the sequences of the padded array `vectors`, without their padding, by their numbers."""
+    longest = shapes["vectors"][1]
+    lengths = _lengths(file, archive, shapes)
+    with npz_array(file, archive, "vectors") as array:
+        for number, vectors in enumerate(array.whole() if array.columns_first else array.rows()):
+            count = lengths[number]
+            if not 1 <= count <= longest:
+                raise DataError(
+                    f"{file}: sequence {number} has the length {count}, and there are 1 to {longest} vectors.",
+                    "Correct its length.",
+                )
+            yield str(number), vectors[:count]
 
 
 def _checked(file: str, name: str, array: Array) -> Vectors:
     """Return an array as vectors; (T,) as vectors of one feature."""
     if array.ndim == 1:
         array = array[:, None]
-    if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.number):
+    if array.ndim != 2 or not array.size or not np.issubdtype(array.dtype, np.number):
         raise DataError(
             f"{file}: '{name}' is not (T, features) of numbers, but {array.shape} of {array.dtype}.",
             "Save each sequence as an array with a row a vector.",
         )
-    vectors = array.astype(np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is told of
+        vectors = array.astype(np.float32)
     wrong = np.argwhere(~np.isfinite(vectors))
     if len(wrong):
         row, column = wrong[0].tolist()
@@ -154,29 +226,35 @@ def _checked(file: str, name: str, array: Array) -> Vectors:
     return vectors
 
 
-def _from_csv(file: str, group: str, constants: Sequence[str], may_lack: bool) -> Iterator[VectorSequence]:
+def _from_csv(file: str, group: str, constants: Sequence[str], tags: str, may_lack: bool) -> Iterator[VectorSequence]:
     """Yield a sequence as soon as its rows end; rows of one sequence stand together."""
     done: set[str] = set()
-    parsed = _csv_rows(file, group, constants, may_lack)
+    parsed = _csv_rows(file, group, (*constants, tags) if tags else constants, may_lack)
     for name, rows in groupby(parsed, key=lambda parsed: parsed[0]):
         numbers: list[list[float]] = []
-        line, fields = 0, dict[str, str]()
+        lines: list[int] = []
+        said: list[str] = []
+        fields: dict[str, str] = {}
         for _, own, row in rows:
             if name in done:
                 raise DataError(
-                    f"{file}:{row.line}: the sequence '{name}' goes on after another has begun.",
+                    f"{file}:{row.line}: the sequence '{excerpt(name)}' goes on after another has begun.",
                     "Sort the rows by sequence, then by time.",
                 )
-            line, fields = (line, fields) if numbers else (row.line, own)
+            if tags:
+                said.append(own.pop(tags))
+            fields = fields if numbers else own
             if own != fields:
                 changed = next(one for one in fields if own[one] != fields[one])
                 raise DataError(
-                    f"{file}:{row.line}: '{changed}' changes from '{fields[changed]}' to '{own[changed]}' within the "
-                    f"sequence '{name}'.",
+                    f"{file}:{row.line}: '{changed}' changes from '{excerpt(fields[changed])}' to "
+                    f"'{excerpt(own[changed])}' within the sequence '{excerpt(name)}'.",
                     "Correct it; or name the column that tells sequences apart with --text.",
                 )
             numbers.append([_number(file, row.line, column, cell) for column, cell in row.fields.items()])
-        yield VectorSequence(name, np.array(numbers, dtype=np.float32), file, line, fields)
+            lines.append(row.line)
+        vectors = np.array(numbers, dtype=np.float32)
+        yield VectorSequence(name, vectors, file, lines[0], fields, tuple(said), tuple(lines))
         done.add(name)
 
 
@@ -200,9 +278,9 @@ def _number(file: str, line: int, column: str, cell: str) -> float:
         value = float(cell)
     except ValueError:
         value = float("nan")
-    if not np.isfinite(value):
+    if not abs(value) <= LARGEST:  # so that NaN is refused too
         raise DataError(
-            f"{file}:{line}: the column '{column}' holds '{cell}', and a number was expected.",
+            f"{file}:{line}: the column '{column}' holds '{excerpt(cell, characters=20)}', and a number was expected.",
             "Fill gaps, and leave out columns of text.",
         )
     return value

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Protocol
 
 from regard.data.formats.delimited import delimiter_of, read_csv, read_tsv
@@ -22,15 +23,25 @@ class RowWriter(Protocol):
         """Write a row with a value for each column that is added."""
         ...
 
+    def bad(self, bad: Bad) -> str:
+        """Write what could be read of a bad row, with no value for the columns that are added."""
+        ...
+
 
 class TsvWriter:
     """Lines of cells between tabs."""
 
     def __init__(self, file: str, added: Sequence[str], columns: Sequence[str]) -> None:
-        first = next(self._rows(file, columns), None)
-        # Where the first record stands on a later line than the first, that one is a header.
-        has_header = first is not None and first.line != 1
-        self._heading = [*self._header(file), *added] if has_header else []
+        lines, names = list[int | str](), list[str]()
+        for row in self._rows(file, columns):
+            lines.append(row.line)
+            if isinstance(row, Row):
+                names = list(row.fields)
+                break
+        # A line that no row stands on, before the first good one, is a header.
+        header = next((line for line, own in enumerate(lines, start=1) if line != own), 0)
+        self._heading = [*self._header(file, header), *added] if header else []
+        self._n_columns, self._n_added = len(names), len(added)
         _refuse_taken(file, added, self._heading[: -len(added)])
 
     def heading(self) -> list[str]:
@@ -39,11 +50,15 @@ class TsvWriter:
     def line(self, row: Row, values: Sequence[str | float]) -> str:
         return self._joined([*row.fields.values(), *map(_as_cell, values)])
 
+    def bad(self, bad: Bad) -> str:
+        cells = bad.row.fields.values() if bad.row else [""] * self._n_columns
+        return self._joined([*cells, *[""] * self._n_added])
+
     def _rows(self, file: str, columns: Sequence[str]) -> Iterator[Row | Bad]:
         return read_tsv(file, columns)
 
-    def _header(self, file: str) -> list[str]:
-        return decode(next(byte_lines(file)))[0].split("\t")
+    def _header(self, file: str, line: int) -> list[str]:
+        return decode(next(islice(byte_lines(file), line - 1, None)))[0].split("\t")
 
     def _joined(self, cells: Sequence[str]) -> str:
         return "\t".join(cells)
@@ -59,9 +74,9 @@ class CsvWriter(TsvWriter):
     def _rows(self, file: str, columns: Sequence[str]) -> Iterator[Row | Bad]:
         return read_csv(file, columns)
 
-    def _header(self, file: str) -> list[str]:
-        first = next(read_csv(file), None)  # by the names of its header, whatever is wanted of it
-        return [] if first is None or isinstance(first, Bad) else list(first.fields)
+    def _header(self, file: str, line: int) -> list[str]:
+        # By the names of its header, whatever is wanted of it.
+        return next(list(row.fields) for row in read_csv(file) if isinstance(row, Row))
 
     def _joined(self, cells: Sequence[str]) -> str:
         written = io.StringIO()
@@ -84,10 +99,14 @@ class JsonLinesWriter:
         _refuse_taken(self._file, self._added, record)
         return json.dumps({**record, **dict(zip(self._added, values, strict=True))}, ensure_ascii=False)
 
+    def bad(self, bad: Bad) -> str:
+        record = json.loads(bad.row.original) if bad.row else {}
+        return json.dumps({**record, **dict.fromkeys(self._added)}, ensure_ascii=False)
+
 
 def _as_cell(value: str | float) -> str:
-    """Write a value so that it stays in its cell; a number with the digits that people read."""
-    return value.replace("\t", " ").replace("\n", " ") if isinstance(value, str) else f"{value:.6g}"
+    """Write a value so that it stays in its cell; a number with all digits that single precision holds."""
+    return value.replace("\t", " ").replace("\n", " ") if isinstance(value, str) else f"{value:.9g}"
 
 
 def _refuse_taken(file: str, added: Sequence[str], names: Sequence[str] | dict[str, object]) -> None:

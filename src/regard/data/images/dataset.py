@@ -15,8 +15,15 @@ from regard.data.formats.image_folder import LARGEST_OWN
 from regard.data.images.decoding import ImageShape, suited
 from regard.data.images.sources import find_images, find_split
 from regard.data.images.storage import ImageSet, stored_images
-from regard.data.pipeline.bad_rows import allowed_share
-from regard.data.pipeline.dataset import Dataset, Notes, label_notes, refuse_empty, sorted_labels, unknown_label
+from regard.data.pipeline.dataset import (
+    Dataset,
+    Notes,
+    label_notes,
+    rebuilt,
+    refuse_empty,
+    sorted_labels,
+    unknown_label,
+)
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.errors import DataError
 
@@ -25,32 +32,25 @@ from regard.errors import DataError
 class ImageDataset(Dataset[ImageSet]):
     """Training and validation images; `train_files` and `valid_files` are the folders and files of these."""
 
-    shape: ImageShape
     labels: tuple[str, ...]
     counts: Mapping[str, int]  # of each label in training
-    mean: tuple[float, ...]  # of each channel of the training images, of pixels from 0 to 1
-    deviation: tuple[float, ...]  # likewise
 
 
 def prepare_images(
     data: DataConfig,
     *,
-    size: int = 0,
-    channels: int = 0,
     usual: int = LARGEST_OWN,
     labels: tuple[str, ...] | None = None,
     progress: Progress,
 ) -> ImageDataset:
     """Read, store and split images, or find them stored.
 
-    size, channels:  what all images become; 0 takes what suits the training images
-    usual:           what photographs become, where no size is asked for
-    labels:          those that are known already, as from another run; None takes them from the training images
+    usual:   what photographs become, where no size is asked for
+    labels:  those that are known already, as from another run; None takes them from the training images
     """
     require_training_files(data, "Give a folder of class folders, or files, with --train.")
-    allowed_share(data.on_bad)  # a wrong policy is known before images are decoded
     sources = find_images(data.train, split="train")
-    shape = common_shape(sources, size, channels, usual)
+    shape = common_shape(sources, data, usual)
     valid_sources = find_images(data.valid, split="valid") if data.valid else find_split(data.train, "valid")
     train = _good(stored_images(sources, shape, progress), data)
     _refuse_empty_folders(train, data.on_bad)
@@ -65,17 +65,13 @@ def prepare_images(
         refuse_empty(int(held_out.sum()), "validation", "image")
         train, valid, kept = train.select(~held_out), train.select(held_out), [known[number] for number in kept_classes]
     counts = dict(zip(known, np.bincount(train.classes, minlength=len(known)).tolist(), strict=True))
-    mean, deviation = train.statistics()
     return ImageDataset(
         train=train,
         valid=valid,
         train_files=train.roots,
         valid_files=valid.roots,
-        shape=shape,
         labels=known,
         counts=counts,
-        mean=mean,
-        deviation=deviation,
         n_held_out=0 if valid_sources else len(valid),
         notes=_notes(data, train, valid, counts, kept),
         hashes=train.hashes if not valid_sources else _both(train.hashes, valid.hashes),
@@ -89,19 +85,21 @@ def read_images(
     shape: ImageShape,
     labels: tuple[str, ...],
     split: str = "test",
+    asked: bool = False,
     progress: Progress,
 ) -> ImageSet:
     """Return all good images of some folders and files with labels that are known, to be scored.
 
     Where these are divided into splits, those of one split; its `left_out` says which were bad.
+    asked: whether somebody asked for the split, so that all must be divided
     """
-    return _numbered(
-        _good(stored_images(find_images(names, split=split), shape, progress), data), labels, trained=False
-    )
+    images = stored_images(find_images(names, split=split, asked=asked), shape, progress)
+    return _numbered(_good(images, data), labels, trained=False)
 
 
-def common_shape(sources: Sequence[ImageSource], size: int, channels: int, usual: int) -> ImageShape:
+def common_shape(sources: Sequence[ImageSource], data: DataConfig, usual: int) -> ImageShape:
     """Return what all images become: as asked, else as it suits the first source, in colours if any has them."""
+    size, channels = data.image_size, data.channels
     if size and channels:
         return ImageShape(size, channels)
     own = [source.own_shape() for source in sources]
@@ -157,7 +155,7 @@ def _both(train: Mapping[str, str], valid: Mapping[str, str]) -> dict[str, str]:
 
 
 def _notes(data: DataConfig, train: ImageSet, valid: ImageSet, counts: Mapping[str, int], kept: Sequence[str]) -> Notes:
-    notes = [("size", train.fitted)] if train.fitted else []
+    notes = [*rebuilt(train.corpus, valid.corpus), *([("size", train.fitted)] if train.fitted else [])]
     held_out = train.corpus is valid.corpus
     if held_out and find_split(data.train, "test"):
         notes.append(("held out", "no split is of validation; the split test is left for `regard evaluate`"))

@@ -87,34 +87,23 @@ def read_and_measure(file: str | os.PathLike[str], shape: ImageShape) -> tuple[P
     """Return the pixels of an image file, and whether it had another size."""
     name = os.fspath(file)
     with _opened(name) as stream:
-        return _decode(stream, name, shape)
-
-
-def decode_image(stream: BinaryIO, name: str, shape: ImageShape) -> Pixels:
-    """Return the pixels of an image that is read from a stream, as from an upload; `name` is what errors call it."""
-    pixels, _ = _decode(stream, name, shape)
-    return pixels
-
-
-def _decode(stream: BinaryIO, name: str, shape: ImageShape) -> tuple[Pixels, bool]:
-    image, turn = _header(stream, name)
-    other_size = image.size != (shape.size, shape.size)
-    # A large JPEG is decoded at a half, a quarter or an eighth of its size where that leaves twice what is needed.
-    image.draft(None, (2 * shape.size, 2 * shape.size))
-    try:
-        image.load()
-        upright = image if turn is None else image.transpose(turn)
-        return fit(upright, shape, name), other_size
-    except BadImageError:
-        raise
-    except Exception as error:  # Pillow's decoders raise almost anything on damaged data
-        cut_off = isinstance(error, OSError) and "truncated" in str(error)
-        raise BadImageError(
-            name,
-            "truncated" if cut_off else "damaged",
-            f"the image breaks off before its end ({error})" if cut_off else f"the image is damaged ({error})",
-            "Copy it again from where it came.",
-        ) from None
+        image = _header(stream, name)
+        other_size = image.size != (shape.size, shape.size)
+        # A large JPEG is decoded at a half, a quarter or an eighth of its size where that leaves twice what is needed.
+        image.draft(None, (2 * shape.size, 2 * shape.size))
+        try:
+            image.load()
+            return fit(_upright(image), shape, name), other_size
+        except BadImageError:
+            raise
+        except Exception as error:  # Pillow's decoders raise almost anything on damaged data
+            cut_off = isinstance(error, OSError) and "truncated" in str(error)
+            raise BadImageError(
+                name,
+                "truncated" if cut_off else "damaged",
+                f"the image breaks off before its end ({error})" if cut_off else f"the image is damaged ({error})",
+                "Copy it again from where it came.",
+            ) from None
 
 
 def pixels_of(values: npt.NDArray[Any], shape: ImageShape) -> Pixels:
@@ -133,7 +122,7 @@ def own_shape(file: str | os.PathLike[str]) -> ImageShape:
     """Return the shorter side of an image, and whether it is grey; only its header is read."""
     name = os.fspath(file)
     with _opened(name) as stream:
-        image, _ = _header(stream, name)
+        image = _header(stream, name)
         grey = image.mode in _GREY or image.mode.startswith("I;16")
         return ImageShape(min(image.size), 1 if grey else 3)
 
@@ -169,23 +158,20 @@ def _opened(name: str) -> BinaryIO:
     )
 
 
-def _header(stream: BinaryIO, name: str) -> tuple[Image.Image, Image.Transpose | None]:
-    """Open an image of a bearable size without decoding it; return also how it must be turned."""
+def _header(stream: BinaryIO, name: str) -> Image.Image:
+    """Open an image of a bearable size without decoding it."""
     try:
         with _opening, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             image = Image.open(stream, formats=_FORMATS)
             check_pixels(name, *image.size)
-            turn = None
-            with suppress(Exception):  # EXIF that cannot be read turns nothing
-                turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
-            return image, turn
+            return image
     except BadImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise _too_large(name, "the image is huge") from None
-    except Exception:  # as in `_decode`
+    except Exception:  # as in `read_and_measure`
         formats = "JPEG, PNG, GIF, BMP, TIFF, WebP, PPM, JPEG 2000 or AVIF"
         raise BadImageError(
             name,
@@ -193,6 +179,15 @@ def _header(stream: BinaryIO, name: str) -> tuple[Image.Image, Image.Transpose |
             f"no image of a known kind ({formats}), or its beginning is damaged",
             "Check that it is an image, or convert it to PNG.",
         ) from None
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turn a decoded image as its EXIF says; Pillow has turned a TIFF by now, and removed what said so."""
+    turn = None
+    with suppress(Exception), _opening, warnings.catch_warnings():  # EXIF that cannot be read turns nothing
+        warnings.simplefilter("ignore")
+        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    return image if turn is None else image.transpose(turn)
 
 
 def _too_large(place: str, what: str) -> BadImageError:

@@ -9,21 +9,23 @@ from regard.data.formats.idx import called_idx, is_idx, pair_idx
 from regard.data.formats.image_arrays import ImageSource
 from regard.data.formats.image_folder import folder_splits
 from regard.data.formats.npz import npz_splits
-from regard.data.formats.splits import check_split, spellings
+from regard.data.formats.splits import check_splits, not_divided, spellings
 from regard.errors import DataError
 
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar")
 
 
-def find_images(names: Sequence[str], *, split: str) -> list[ImageSource]:
-    """Return what holds the images of a split (train, valid, test) of some folders and files.
+def find_images(names: Sequence[str], *, split: str, asked: bool = False) -> list[ImageSource]:
+    """Return what holds the images of a split (train, valid, test) of some folders and files; with "", all of them.
 
-    What is not divided into splits is taken whole; with "" as the split, all of it. Of IDX files, those of labels may be
-    named too, next to their images.
+    What is not divided into splits is taken whole, unless somebody asked for that split. Of IDX files, those of labels
+    may be named too, next to their images.
     """
-    check_split(split)
+    check_splits(split)
     found: list[ImageSource] = []
     for root, splits in _divided(names):
+        if asked and "" in splits:
+            raise not_divided(root, split)
         own = splits.get(split) or splits.get("") if split else [one for every in splits.values() for one in every]
         if own is None:
             there = listed(sorted(splits))
@@ -35,7 +37,7 @@ def find_images(names: Sequence[str], *, split: str) -> list[ImageSource]:
 
 def find_split(names: Sequence[str], split: str) -> list[ImageSource]:
     """Return what holds the images of a split in those folders and files that are divided and have it; perhaps nothing."""
-    check_split(split)
+    check_splits(split)
     return [one for _, splits in _divided(names) for one in splits.get(split, ())]
 
 

@@ -23,7 +23,7 @@ from regard.data.formats.rows import Bad, place_of
 from regard.data.images.decoding import ImageShape, Pixels
 from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.cache import cached
-from regard.data.pipeline.corpus import Corpus, CorpusWriter
+from regard.data.pipeline.corpus import BYTES, NUMBER, TEXT, Corpus, CorpusWriter
 from regard.data.pipeline.source import Progress
 from regard.data.pipeline.validation_split import ValidationSplit
 
@@ -149,11 +149,8 @@ def _store(
     progress: Progress,
 ) -> dict[str, Any]:
     """Decode all images into a corpus; return the facts to keep with it."""
-    writer.add_bytes("image")
-    writer.add_text("member")
     statistics = [f"{name}_{channel}" for channel in range(shape.channels) for name in ("sum", "squares")]
-    for name in ("file", "label", "hash", *statistics):
-        writer.add_numbers(name)
+    writer.add(image=BYTES, member=TEXT, **dict.fromkeys(("file", "label", "hash", *statistics), NUMBER))
     # Every bad image is remembered, as whoever names it must know of it; of files that are none, only the first.
     bad, others = BadRows("image", n_examples=math.inf), BadRows("file")
     labels, n_fitted = Counter[str](), 0

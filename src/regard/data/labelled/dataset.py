@@ -1,10 +1,10 @@
 """The dataset of labelled examples: surveyed, split, tokenised and stored once, as two corpora of ids and labels.
 
-A class or a number for each text, or a tag for each of its words; and for vectors instead of text.
+A class or a number for each text, or a tag for each of its words; and the same for vectors instead of text.
 Which columns a corpus has stands in `storage.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from regard.data.pipeline.encoding import encode_all, encode_dataset
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.data.pipeline.survey import Survey, survey
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.vocabulary import given_tokenizer, tokenizer_for
+from regard.data.text.vocabulary import given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 
 KINDS = ("class", "number", "tags")  # of labels: one of several, a number, a tag for each word
@@ -62,10 +62,11 @@ def prepare_labelled(
     valid_source = source_class(files=data.valid, data=data, kind=kind, splits=("valid",)) if data.valid else None
     found = survey(source, progress)
     if given is None and not vectors:
-        progress("learning the vocabulary", 0)
-        given = tokenizer_for(
-            tokenizer_config, lambda: (text for one in source.training(found.held_out) for text in one.texts)
-        )
+
+        def texts() -> Iterator[str]:
+            return (text for one in source.training(found.held_out) for text in one.texts)
+
+        given = learned_tokenizer(tokenizer_config, texts, progress)
     tokenizer = None if vectors else given
     known = labels if labels is not None and kind != "number" else sorted_labels(found.counts)
     encoding = encoding_class(
@@ -111,10 +112,10 @@ def _classes(kind: str, data: DataConfig, vectors: bool) -> tuple[type[LabelledS
     """Return how examples of a kind are read, and how they are encoded."""
     if kind not in KINDS:
         raise UsageError(f"There are no labelled data of the kind '{kind}'.", did_you_mean(kind, KINDS))
-    if kind != "tags":
-        return (VectorSource, VectorEncoding) if vectors else (TextSource, TextEncoding)
     if vectors:
-        raise ConfigError("Words are tagged, and these files hold vectors.", "Give files of words and tags in columns.")
+        return VectorSource, VectorEncoding
+    if kind != "tags":
+        return TextSource, TextEncoding
     if data.split_column:
         raise ConfigError(
             "data.split_column names a column of a table, and tagged words come in files of their own.",
@@ -175,14 +176,18 @@ def _notes(source: LabelledSource[Any], found: Survey, counts: Mapping[str, int]
 
 def _leak(train: Corpus, valid: Corpus, files: Sequence[str]) -> str:
     """Say how many validation examples a model cannot tell from training ones, and where the first stands; "" for none."""
-    column = next(name for name in ("ids", "vectors") if name in valid.ragged)
-    rows: dict[bytes, list[int]] = {}
+    rows: dict[tuple[bytes, ...], list[int]] = {}
     for row in range(len(valid)):
-        rows.setdefault(valid.ragged[column][row].tobytes(), []).append(row)
-    known = {own for row in range(len(train)) if (own := train.ragged[column][row].tobytes()) in rows}
+        rows.setdefault(_inputs(valid, row), []).append(row)
+    known = {own for row in range(len(train)) if (own := _inputs(train, row)) in rows}
     found = sorted(row for own in known for row in rows[own])
     if not found:
         return ""
     file, line = (int(valid.numbers[name][found[0]]) for name in ("file", "line"))
     count = f"{len(found):,} of {len(valid):,} validation examples"
     return f"{count} are read as training examples are, first {files[file]}:{line}"
+
+
+def _inputs(corpus: Corpus, row: int) -> tuple[bytes, ...]:
+    """Return what a model reads of an example: a text, both texts of a pair, or vectors."""
+    return tuple(corpus.ragged[name][row].tobytes() for name in ("ids", "ids_b", "vectors") if name in corpus.ragged)

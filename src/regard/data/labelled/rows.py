@@ -21,9 +21,9 @@ from regard.data.formats.columns import (
 )
 from regard.data.formats.files import check_file
 from regard.data.formats.registry import TEXT, format_of
-from regard.data.formats.rows import Bad, Row, excerpt
-from regard.data.formats.splits import check_split
-from regard.data.formats.tables import Table, check_tables, lacking, open_table, rows_of_splits
+from regard.data.formats.rows import Bad, Row
+from regard.data.formats.splits import check_splits
+from regard.data.formats.tables import Table, cells_of, check_tables, open_table, rows_of_splits
 from regard.errors import DataError
 
 
@@ -85,8 +85,7 @@ def read_labelled(
     labelled:  whether each row needs a label; else plain text files can be read too, a line a text
     Missing files and those of another kind are errors at once; at the end, that no row is of the splits.
     """
-    for split in splits:
-        check_split(split)
+    check_splits(*splits)
     texts = [file for file in files if not labelled and format_of(file) is TEXT]
     for file in texts:
         check_file(file)
@@ -118,17 +117,11 @@ def _read(tables: Sequence[Table[LabelColumns]], splits: Sequence[str], labelled
 
 def _example(columns: LabelColumns, row: Row, split: str, labelled: bool) -> Labelled | Bad:
     """Return what a row says, or why it cannot be used."""
-    text = row.fields.get(columns.text, "").strip()
-    text_b = row.fields.get(columns.text_b, "").strip() if columns.text_b else ""
-    label = row.fields.get(columns.label, "").strip() if columns.label else ""
-    if not text:
-        return lacking(row, columns.text, "text")
-    if columns.text_b and not text_b:
-        return lacking(row, columns.text_b, "second text")
-    if labelled and not label:
-        return lacking(row, columns.label, "label")
-    if "\0" in text or "\0" in text_b or "\0" in label:
-        return Bad(row.file, row.line, "NUL byte", excerpt(text))
+    label = columns.label if labelled else ""
+    cells = cells_of(row, {"text": columns.text, "second text": columns.text_b, "label": label})
+    if isinstance(cells, Bad):
+        return cells
+    text, text_b, label = cells
     return Labelled(text, text_b, label, row.file, row.line, split, row)
 
 
@@ -160,10 +153,8 @@ def choose_label_columns(
         free = [name for name in free if name not in (text, text_b)]
     if not label and labelled and text:
         label = only(free)
-    missing = {"text": "--text"} if not text else {}
-    if labelled and not label:
-        missing["label"] = "--label"
-    if missing:
+    roles = {"text": ("--text", text), "label": ("--label", label or not labelled)}
+    if missing := {role: option for role, (option, column) in roles.items() if not column}:
         unsure = len(missing) > 1 and not are_numbered(fields)
         advice = " If these are no names but a first row, write a header above it." if unsure else ""
         raise cannot_tell(file, fields, missing, advice=advice)

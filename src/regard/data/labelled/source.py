@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from regard.data.formats.conll import Tagged, read_tagged
 from regard.data.formats.rows import Bad, excerpt
@@ -43,6 +43,7 @@ class LabelledSource(Source[One]):
     """
 
     chunk = 1024
+    tagged: ClassVar = "words"  # what has tags
 
     kind: str
     splits: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class LabelledSource(Source[One]):
             raise no_row_of_split(self.files, self.data.split_column, "train")
         if len(counts) == 1:
             [only] = counts
-            what = ("words", "tag") if self.kind == "tags" else ("examples", "label")
+            what = (self.tagged, "tag") if self.kind == "tags" else ("examples", "label")
             raise DataError(
                 f"{files}: all {what[0]} have the {what[1]} '{only}'.",
                 "Give examples of two classes at least, or say which column is the label with --label.",
@@ -115,9 +116,10 @@ class VectorSource(LabelledSource[LabelledVectors]):
 
     noun = "sequence"
     held_out_by = "content"
+    tagged = "vectors"
 
     def rows(self) -> Iterator[LabelledVectors | Bad]:
-        return read_labelled_vectors(self.files, self.data, splits=self.splits)
+        return read_labelled_vectors(self.files, self.data, splits=self.splits, tagged=self.kind == "tags")
 
 
 def _measured(row: One | Bad) -> One | Bad:

@@ -2,13 +2,12 @@
 
     texts     ragged ids, ids_b; numbers file, line, cut, and label (a class) or value (the bits of a float64)
     tagged    ragged ids, firsts (where in ids each word begins), tags; numbers file, line, cut
-    vectors   ragged vectors (the bits of float32, row by row); numbers file, line, cut, and label or value
+    vectors   ragged vectors (the bits of float32, row by row); numbers file, line, cut, and label or value, or ragged tags
 
 `cut` is 1 where the end of an example was more than is read, else 0. Where texts are kept there is also `text`, and beside
 `ids_b` also `text_b`.
 """
 
-import hashlib
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +23,9 @@ from regard.data.labelled.encoding import encode_texts, encode_words, number_of
 from regard.data.labelled.rows import Labelled
 from regard.data.labelled.source import LabelledExample, One
 from regard.data.labelled.vectors import LabelledVectors
-from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.corpus import NUMBER, TEXT, Corpus
 from regard.data.pipeline.dataset import unknown_label
-from regard.data.pipeline.encoding import NUMBER, TEXT, Encoding
+from regard.data.pipeline.encoding import Encoding
 from regard.data.text.tokenizer import Tokenizer
 
 
@@ -47,8 +46,8 @@ class LabelEncoding(Encoding[One]):
     counted = ("n_words_cut", "n_features")
 
     def settings(self) -> tuple[object, ...]:
-        vocabulary = self.tokenizer.to_json() if self.tokenizer is not None else ""
-        return self.kind, hashlib.sha256(vocabulary.encode()).hexdigest(), self.labels, self.max_length
+        vocabulary = self.tokenizer.fingerprint() if self.tokenizer is not None else ""
+        return self.kind, vocabulary, self.labels, self.max_length
 
     def columns(self) -> Mapping[str, int | str]:
         target = {"class": {"label": NUMBER}, "number": {"value": NUMBER}, "tags": {}}[self.kind]
@@ -65,10 +64,10 @@ class LabelEncoding(Encoding[One]):
             return {"value": int(np.float64(number_of(label)).view(np.int64))}
         return {"label": self.number(example, label)}
 
-    def number(self, example: LabelledExample, label: str) -> int:
-        """Return the number of a label."""
+    def number(self, example: LabelledExample, label: str, *, line: int = 0) -> int:
+        """Return the number of a label, which stands on this line, or where the example begins."""
         if label not in self._numbers:
-            noun, place = "tag" if self.kind == "tags" else "label", f"{example.file}:{example.line}"
+            noun, place = "tag" if self.kind == "tags" else "label", f"{example.file}:{line or example.line}"
             raise unknown_label(place, label, self.labels, noun=noun, trained=self.trained)
         return self._numbers[label]
 
@@ -119,13 +118,21 @@ class VectorEncoding(LabelEncoding[LabelledVectors]):
     """Sequences of vectors as the bits of their numbers."""
 
     def inputs(self) -> dict[str, int | str]:
-        return {"vectors": 1 << 32}
+        return {"vectors": 1 << 32, **({"tags": len(self.labels)} if self.kind == "tags" else {})}
 
     def encode(self, examples: Sequence[LabelledVectors], counts: Counter[str]) -> Iterable[Mapping[str, Any] | Bad]:
         for one in examples:
             counts["n_features"] = one.vectors.shape[1]
             bits = np.ascontiguousarray(one.vectors[: self.max_length], dtype=np.float32).view(np.uint32).ravel()
-            yield {"vectors": bits.tolist(), "cut": int(len(one.vectors) > self.max_length), **self.target(one)}
+            n_lost = max(0, len(one.vectors) - self.max_length)
+            target: dict[str, Any] = self.tags(one) if self.kind == "tags" else self.target(one)
+            counts["n_words_cut"] += n_lost if self.kind == "tags" else 0
+            yield {"vectors": bits.tolist(), "cut": int(n_lost > 0), **target}
+
+    def tags(self, one: LabelledVectors) -> dict[str, list[int]]:
+        """Return the tags of the vectors that are read."""
+        pairs = zip(one.tags, one.lines, strict=True)
+        return {"tags": [self.number(one, tag, line=line) for tag, line in pairs][: self.max_length]}
 
 
 def cut_sentence(corpus: Corpus, files: Sequence[str], max_length: int) -> str:
@@ -134,6 +141,7 @@ def cut_sentence(corpus: Corpus, files: Sequence[str], max_length: int) -> str:
     if not len(cut):
         return ""
     file, line = (int(corpus.numbers[name][cut[0]]) for name in ("file", "line"))
-    n_words = corpus.facts["n_words_cut"]
-    unasked = f"; {n_words:,} word{' has' if n_words == 1 else 's have'} no tag" if n_words else ""
-    return f"{len(cut):,} of {len(corpus):,} longer than {max_length:,} tokens, first {files[file]}:{line}{unasked}"
+    n_lost, of_vectors = corpus.facts["n_words_cut"], bool(corpus.facts["n_features"])
+    noun, tokens = ("vector", "vectors") if of_vectors else ("word", "tokens")
+    unasked = f"; {n_lost:,} {noun}{' has' if n_lost == 1 else 's have'} no tag" if n_lost else ""
+    return f"{len(cut):,} of {len(corpus):,} longer than {max_length:,} {tokens}, first {files[file]}:{line}{unasked}"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.formats.columns import LABELS, called, cannot_tell
 from regard.data.formats.delimited import read_csv
-from regard.data.formats.files import check_file
+from regard.data.formats.files import check_files
 from regard.data.formats.rows import Bad, excerpt
-from regard.data.formats.splits import check_split, no_row_of_split, split_of
+from regard.data.formats.splits import check_splits, no_row_of_split, split_of
 from regard.data.formats.vector_sequences import Vectors, read_vector_sequences
 from regard.errors import DataError
 
@@ -26,7 +26,8 @@ _NAMES = tuple(name for name in LABELS if name not in ("y", "value"))  # which o
 class LabelledVectors:
     """Vectors (T, features), their label ("" where none is asked for), and their place (in an NPZ their number, from 1).
 
-    split: that which a column or an array says they are of
+    split:  that which a column or an array says they are of
+    tags:   in the place of a label, one for each vector; each stands on a line of `lines`
     """
 
     vectors: Vectors
@@ -35,10 +36,12 @@ class LabelledVectors:
     file: str
     line: int
     split: str = ""
+    tags: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return (self.label,)
+        return self.tags or (self.label,)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -56,31 +59,28 @@ def are_vectors(files: Sequence[str], tokenizer: TokenizerConfig) -> bool:
 
 
 def read_labelled_vectors(
-    files: Sequence[str], data: DataConfig, *, splits: Sequence[str] = (), labelled: bool = True
+    files: Sequence[str], data: DataConfig, *, splits: Sequence[str] = (), labelled: bool = True, tagged: bool = False
 ) -> Iterator[LabelledVectors | Bad]:
     """Yield the sequences of files in their order, all of one width.
 
     splits:    train, valid or test keep the sequences of which the column `data.split_column` says so; none keep all
     labelled:  whether each needs a label
+    tagged:    whether labels are those of single vectors
     """
-    for split in splits:
-        check_split(split)
-    if not files:
-        raise DataError("No file was given.", "Name one or more files of vectors: .npz, .csv.")
-    for file in files:
-        check_file(file)
-    return _read(files, data, splits if data.split_column else (), labelled)
+    check_splits(*splits)
+    names = check_files(files, "Name one or more files of vectors: .npz, .csv.")
+    return _read(names, data, splits if data.split_column else (), labelled, tagged)
 
 
 def _read(
-    files: Sequence[str], data: DataConfig, splits: Sequence[str], labelled: bool
+    files: Sequence[str], data: DataConfig, splits: Sequence[str], labelled: bool, tagged: bool
 ) -> Iterator[LabelledVectors | Bad]:
     width, found = 0, False
     for file in files:
         label = data.label or _label_of(file, data, labelled)
-        constants = tuple(name for name in (label, data.split_column) if name)
-        may_lack = not labelled and not splits
-        for one in read_vector_sequences(file, group=data.text, constants=constants, may_lack=may_lack):
+        constants = tuple(name for name in ("" if tagged else label, data.split_column) if name)
+        tags, may_lack = label if tagged else "", not labelled and not splits
+        for one in read_vector_sequences(file, group=data.text, constants=constants, tags=tags, may_lack=may_lack):
             features = one.vectors.shape[1]
             width = width or features
             if features != width:
@@ -95,10 +95,13 @@ def _read(
                 continue
             found = True
             own = one.fields.get(label, "").strip()
-            if labelled and not own:
+            said = tuple(map(str.strip, one.tags))
+            if labelled and tagged and not all(said):
+                yield Bad(file, one.lines[said.index("")], "empty tag", excerpt(one.name))
+            elif labelled and not tagged and not own:
                 yield Bad(file, one.line, "empty label", excerpt(one.name))
             else:
-                yield LabelledVectors(one.vectors, own, one.name, file, one.line, split)
+                yield LabelledVectors(one.vectors, own, one.name, file, one.line, split, said, one.lines)
     if splits and not found:
         raise no_row_of_split(files, data.split_column, splits[0])
 

@@ -1,6 +1,5 @@
 """The dataset of sentence pairs: surveyed, split by source sentence, tokenised and stored once, as two corpora of ids."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,14 @@ from typing import Any
 from regard.config import DataConfig, TokenizerConfig
 from regard.data.formats.rows import Bad, excerpt
 from regard.data.pairs.rows import Pair, read_pairs
-from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.corpus import TEXT, Corpus
 from regard.data.pipeline.dataset import Dataset
-from regard.data.pipeline.encoding import TEXT, Encoding, encode_dataset, too_long
+from regard.data.pipeline.encoding import Encoding, encode_dataset, too_long
 from regard.data.pipeline.source import Progress, Source, require_training_files
 from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
-from regard.data.text.vocabulary import given_tokenizer, tokenizer_for
+from regard.data.text.vocabulary import given_tokenizer, learned_tokenizer
 
 MAX_CHARACTERS = 5000
 # The ratio of lengths says nothing about short sentences: "Ja." may be "Yes, of course I will."
@@ -82,9 +81,8 @@ class Vocabulary:
         return cls(Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET))
 
     def fingerprint(self) -> str:
-        """Return a hash of the files' text."""
-        text = "".join(tokenizer.to_json() for tokenizer in self._files().values())
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Return the hashes of the files' texts."""
+        return " ".join(tokenizer.fingerprint() for tokenizer in self._files().values())
 
     def _files(self) -> dict[str, Tokenizer]:
         return {SHARED: self.source} if self.shared else {SOURCE: self.source, TARGET: self.target}
@@ -139,10 +137,10 @@ def prepare_pairs(
 
 def _learn_vocabulary(source: PairSource, held_out: HeldOut, config: TokenizerConfig, progress: Progress) -> Vocabulary:
     def learned(*sides: str) -> Tokenizer:
-        progress("learning the vocabulary", 0)
-        return tokenizer_for(
-            config, lambda: (getattr(pair, side) for pair in source.training(held_out) for side in sides)
-        )
+        def texts() -> Iterator[str]:
+            return (getattr(pair, side) for pair in source.training(held_out) for side in sides)
+
+        return learned_tokenizer(config, texts, progress)
 
     if config.shared:
         shared = learned("source", "target")

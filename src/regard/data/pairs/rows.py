@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from regard.data.formats.columns import are_numbered, can_choose, choose_sides, match
-from regard.data.formats.files import check_file
+from regard.data.formats.files import check_files
 from regard.data.formats.registry import FORMATS, TEXT, Fields, format_of, read_rows
 from regard.data.formats.rows import Bad, Row, excerpt, read_lines
 from regard.errors import DataError
@@ -28,11 +28,7 @@ def read_pairs(files: Sequence[str | os.PathLike[str]], *, source: str = "", tar
     Plain text files come in twos (a.en a.de b.en b.de), line by line. `source` and `target` are columns or languages,
     for files that hold more than two. Missing files and odd ones out are errors at once, not at the first pair.
     """
-    names = [os.fspath(file) for file in files]
-    if not names:
-        raise DataError("No file was given.", "Name two aligned text files, or a file that holds both languages.")
-    for name in names:
-        check_file(name)
+    names = check_files(files, "Name two aligned text files, or a file that holds both languages.")
     return _read(_grouped(names), source, target)
 
 
@@ -111,8 +107,11 @@ def _from_records(file: str, source: str, target: str) -> Iterator[Pair | Bad]:
         if sides is None and is_table:
             sides = _columns(row, source, target)
         elif sides is None:
-            seen |= dict.fromkeys(row.fields)
-            names = list(seen) if source and target else list(row.fields)
+            new = [name for name in row.fields if name not in seen]
+            seen |= dict.fromkeys(new)
+            names = list(row.fields)
+            if source and target:  # only a new key can be what was missing so far
+                names = list(seen) if len(seen) == 2 or match(source, new) or match(target, new) else []
             if can_choose(names, source=source, target=target):
                 sides = choose_sides(file, names, source=source, target=target, noun="column")
         if sides is None:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from regard.data.formats.rows import Bad
-from regard.errors import DataError, UsageError, did_you_mean
+from regard.data.formats.columns import listed
+from regard.data.formats.rows import NOT_UTF_8, Bad, holds_utf_8
+from regard.errors import DataError
 
-ON_BAD = ("stop", "keep-going")
-BAD_SHARE = 0.01  # of all rows that may be bad
+BAD_SHARE = 0.01  # of all rows that may be bad, unless they are left out
 N_EXAMPLES = 5  # of each reason that are kept
 N_REASONS = 5  # that an error counts
 N_FIRST = 3  # of which it shows an example
@@ -87,9 +87,12 @@ class BadRows:
             for reason, count in self.reasons.most_common()
         ]
 
-    def enforce(self, on_bad: str, files: Sequence[str]) -> None:
-        """Refuse rows of which more are bad than the policy allows, or none is good."""
-        share = allowed_share(on_bad)
+    def enforce(self, on_bad: str, files: Sequence[str], *, instead: str = "") -> None:
+        """Refuse rows of which more are bad than the policy allows, or none is good.
+
+        instead: what --on-bad keep-going does, if not leaving the bad ones out
+        """
+        share = 1.0 if on_bad == "keep-going" else BAD_SHARE
         if not self.n_read:
             raise DataError(f"{', '.join(files)}: no {self.noun}s were found.", "Check that these are the right files.")
         if self.n_good and self.n_bad <= share * self.n_read:
@@ -106,23 +109,25 @@ class BadRows:
         raise DataError(
             f"{self.n_bad:,} of {self.n_read:,} {self.noun}s are bad ({self.n_bad / self.n_read:.1%}, at most {share:.0%} "
             f"may be): {', '.join(counts)}. First: {first}.",
-            self._remedy(),
+            self._remedy(instead or f"leave the bad {self.noun}s out"),
         )
 
-    def _remedy(self) -> str:
+    def _remedy(self, instead: str) -> str:
         fix = "Fix the files"
-        if "not UTF-8" in self.reasons:
-            fix = "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
+        if foreign := self.examples.get(NOT_UTF_8):
+            fix = _conversion(foreign)
         elif all(reason.startswith(TOO_LONG) for reason in self.reasons):
             fix = "Raise data.max_length, shorten them"
-        return f"{fix}, or leave the bad {self.noun}s out with --on-bad keep-going." if self.n_good else f"{fix}."
+        return f"{fix}, or {instead} with --on-bad keep-going." if self.n_good else f"{fix}."
 
 
-def allowed_share(on_bad: str) -> float:
-    """Return the share of bad rows that a policy allows."""
-    if on_bad not in ON_BAD:
-        raise UsageError(f"`--on-bad` must be stop or keep-going, not '{on_bad}'.", did_you_mean(on_bad, ON_BAD))
-    return 1.0 if on_bad == "keep-going" else BAD_SHARE
+def _conversion(foreign: Sequence[Bad]) -> str:
+    """Advise to convert a whole file, unless some of it is UTF-8 already, which that would garble."""
+    file = foreign[0].file
+    if not holds_utf_8(file):
+        return "Convert them to UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW)"
+    numbers = listed([str(bad.line) for bad in foreign if bad.file == file])
+    return f"{file} is in UTF-8 but for some lines, such as {numbers}: write these again"
 
 
 def _quoted(bad: Bad) -> str:

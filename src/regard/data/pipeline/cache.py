@@ -1,17 +1,19 @@
 """The cache: where surveys and encoded corpora are kept between runs, under a hash of everything that they depend on."""
 
+import fcntl
 import hashlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from regard.data.pipeline.corpus import BUILDING, Corpus, CorpusWriter, DamagedError
 
-CACHE_VERSION = "4"  # of all that is kept; raise it when that changes, or the way in which files are read
+CACHE_VERSION = "5"  # of all that is kept; raise it when that changes, or the way in which files are read
 _DAY = 24 * 3600.0
 
 
@@ -27,7 +29,7 @@ def cached(key: Sequence[str], build: Callable[[CorpusWriter], Mapping[str, Any]
     """Return the corpus of a key from the cache, built on first use.
 
     The key says everything that the corpus depends on: fingerprints of files and of the vocabulary, settings.
-    `build` fills a writer, and returns facts to keep (a JSON object). A damaged entry is built anew.
+    `build` fills a writer, and returns facts to keep (a JSON object). A damaged entry is built anew, and says so.
     Two processes may build at once: the folder of the first to finish serves both.
     """
     return cached_together({"": key}, lambda writers: {"": build(writers[""])})[""]
@@ -38,10 +40,12 @@ def cached_together(
 ) -> dict[str, Corpus]:
     """Return several corpora that are built in one go, as `cached` does one; all are by their names."""
     folders = {name: cache_folder() / "corpora" / _digest(key) for name, key in keys.items()}
+    damage = ""
     try:
         if all(folder.exists() for folder in folders.values()):
             return {name: Corpus.open(folder) for name, folder in folders.items()}
-    except DamagedError:
+    except DamagedError as error:
+        damage = error.problem
         for folder in folders.values():
             shutil.rmtree(folder, ignore_errors=True)
     _remove_abandoned(cache_folder() / "corpora")
@@ -49,7 +53,7 @@ def cached_together(
         writers = {name: stack.enter_context(CorpusWriter(folder)) for name, folder in folders.items()}
         for name, facts in build(writers).items():
             writers[name].facts = facts
-    return {name: Corpus.open(folder) for name, folder in folders.items()}
+    return {name: replace(Corpus.open(folder), damage=damage) for name, folder in folders.items()}
 
 
 def _digest(key: Sequence[str]) -> str:
@@ -59,9 +63,24 @@ def _digest(key: Sequence[str]) -> str:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what killed processes left half built: nothing was written to it for a day."""
+    """Remove what killed processes left half built."""
     for left in folder.glob(f".*{BUILDING}"):
-        # Another process may give it its final name at any moment.
+        # Another process may give it its final name, or remove it, at any moment.
         with suppress(FileNotFoundError):
-            if max(path.stat().st_mtime for path in (left, *left.glob("*"))) < time.time() - _DAY:
-                shutil.rmtree(left, ignore_errors=True)
+            descriptor = os.open(left, os.O_RDONLY)
+            try:
+                if _is_abandoned(left, descriptor):
+                    shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _is_abandoned(left: Path, descriptor: int) -> bool:
+    """Whether nobody holds its lock; without locks, whether nothing was written to it for a day."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return max(path.stat().st_mtime for path in (left, *left.glob("*"))) < time.time() - _DAY

@@ -3,13 +3,15 @@
 A corpus is a folder of columns of equal height. A ragged column has rows of any length (token ids, the bytes of a
 text or of an image) and is two files, the values of all rows end to end and the offsets where rows begin; a number
 column has one number a row. All files are raw little-endian integers; `index.json` says what they are and how long they
-must be.
+must be, and has their hashes: a corpus of which a bit has changed is not opened.
 
     index.json   source.values  source.offsets   source_text.values  source_text.offsets   line.values
 
 This file knows no tokenizer and no format: what the columns mean is the caller's.
 """
 
+import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -30,10 +32,11 @@ from regard.errors import DataError
 
 Integers = npt.NDArray[np.integer]
 
+TEXT, BYTES, NUMBER = "text", "bytes", "numbers"  # kinds of columns beside ids; the last has one number a row
 _INDEX = "index.json"
 BUILDING = ".building"  # the end of a folder's name until it is whole
 _BUFFER = 1 << 16
-_FORMAT = 1
+_FORMAT = 2
 _CODES = {"u1": "B", "u2": "H", "u4": "I", "i8": "q"}  # numpy's name of a type, and the one of Python's `array`
 
 
@@ -67,38 +70,48 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Corpus:
-    """An opened corpus: columns by name, and the facts that its builder left beside them."""
+    """An opened corpus: columns by name, and the facts that its builder left beside them.
+
+    damage: what was wrong with the one in the cache in whose place it was built; "" if nothing was
+    """
 
     folder: Path
     rows: int
     ragged: Mapping[str, Ragged]
     numbers: Mapping[str, npt.NDArray[np.int64]]
     facts: Mapping[str, Any]
+    damage: str = ""
 
     def __len__(self) -> int:
         return self.rows
 
+    @property
+    def rebuilt(self) -> list[str]:
+        """Say that the cache held a damaged one, if it did."""
+        return [f"in the cache, {self.damage} It was built anew."] if self.damage else []
+
     @classmethod
     def open(cls, folder: str | Path) -> "Corpus":
-        """Map a corpus into memory, after checking that each file is as long as it should be."""
+        """Map a corpus into memory, after checking that each file is as it was written."""
         folder = Path(folder)
         try:
             index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
             if index["format"] != _FORMAT:
                 raise _damaged(folder, f"it is of format {index['format']}, not {_FORMAT}")
+            if index.pop("sha256") != _hash_of(index):
+                raise _damaged(folder, f"{_INDEX} has changed since it was written")
             rows = index["rows"]
             ragged, numbers = {}, {}
             for name, column in index["columns"].items():
-                if column["kind"] == "numbers":
-                    numbers[name] = _map(folder / f"{name}.values", "i8", rows)
+                if column["kind"] == NUMBER:
+                    [own] = column["hashes"]
+                    numbers[name] = _map(folder / f"{name}.values", "i8", rows, own)
                     continue
-                values = _map(folder / f"{name}.values", column["dtype"], column["values"])
-                offsets = _map(folder / f"{name}.offsets", "i8", rows + 1)
-                if offsets[0] != 0 or offsets[-1] != len(values):
-                    raise _damaged(folder, f"the offsets of {name} do not fit its values")
-                ragged[name] = Ragged(values, offsets)
+                of_values, of_offsets = column["hashes"]
+                values = _map(folder / f"{name}.values", column["dtype"], column["values"], of_values)
+                ragged[name] = Ragged(values, _map(folder / f"{name}.offsets", "i8", rows + 1, of_offsets))
             return cls(folder, rows, ragged, numbers, index["facts"])
-        except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise _damaged(folder, f"{_INDEX} cannot be read ({error})") from error
         except OSError as error:
             raise DataError(
@@ -113,9 +126,7 @@ class CorpusWriter:
     Name the columns first, then append rows:
 
         with CorpusWriter(folder) as writer:
-            writer.add_ids("source", vocab_size=8000)
-            writer.add_text("source_text")
-            writer.add_numbers("line")
+            writer.add(source=8000, source_text=TEXT, line=NUMBER)
             writer.append(source=[17, 4], source_text="A dog", line=1)
 
     Where the folder exists by then, because another process was faster, that one stays and this one is discarded.
@@ -126,28 +137,19 @@ class CorpusWriter:
         self.facts: Mapping[str, Any] = {}
         self.rows = 0
         self._columns: dict[str, _Column] = {}
+        self._lock = -1
         self._temporary = self.folder.with_name(f".{self.folder.name}-{uuid.uuid4().hex}{BUILDING}")
 
-    def add_ids(self, name: str, *, vocab_size: int) -> None:
-        """Add a ragged column of token ids, two bytes each where the vocabulary allows it."""
-        self._add(name, "ids", "u2" if vocab_size <= 1 << 16 else "u4")
-
-    def add_text(self, name: str) -> None:
-        """Add a column of texts."""
-        self._add(name, "text", "u1")
-
-    def add_bytes(self, name: str) -> None:
-        """Add a ragged column of bytes."""
-        self._add(name, "bytes", "u1")
-
-    def add_numbers(self, name: str) -> None:
-        """Add a column of one number a row."""
-        self._add(name, "numbers", "i8")
-
-    def _add(self, name: str, kind: str, dtype: str) -> None:
-        if self.rows or name in self._columns:
-            raise ValueError(f"column {name!r} comes twice, or after the first row")
-        self._columns[name] = _Column(self._temporary / name, kind, dtype)
+    def add(self, **columns: int | str) -> None:
+        """Add columns: TEXT, BYTES, NUMBER, or of ids how many there are; two bytes each where that allows it."""
+        for name, kind in columns.items():
+            if self.rows or name in self._columns:
+                raise ValueError(f"column {name!r} comes twice, or after the first row")
+            path = self._temporary / name
+            if isinstance(kind, int):
+                self._columns[name] = _Column(path, "ids", "u2" if kind <= 1 << 16 else "u4")
+            else:
+                self._columns[name] = _Column(path, kind, "i8" if kind == NUMBER else "u1")
 
     def append(self, **row: Sequence[int] | Integers | str | bytes | int) -> None:
         """Append one row: ids, a text, bytes or a number for each column."""
@@ -159,7 +161,7 @@ class CorpusWriter:
 
     def __enter__(self) -> "CorpusWriter":
         with _disk_errors(self.folder):
-            self._temporary.mkdir(parents=True)
+            self._lock = _make_locked(self._temporary)
         return self
 
     def __exit__(
@@ -172,16 +174,18 @@ class CorpusWriter:
             for column in self._columns.values():
                 column.close()
             shutil.rmtree(self._temporary, ignore_errors=True)
+            os.close(self._lock)
 
     def _finish(self) -> None:
         columns = {}
         for name, column in self._columns.items():
             column.flush(sync=True)
-            columns[name] = {"kind": column.kind, "dtype": column.dtype, "values": column.n_values}
+            values = {"dtype": column.dtype, "values": column.n_values}
+            columns[name] = {"kind": column.kind, **values, "hashes": column.hashes}
         index = {"format": _FORMAT, "rows": self.rows, "columns": columns, "facts": self.facts}
         with _disk_errors(self.folder):
             with (self._temporary / _INDEX).open("w", encoding="utf-8") as file:
-                json.dump(index, file, indent=1)
+                json.dump({**index, "sha256": _hash_of(index)}, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
             try:
@@ -190,6 +194,19 @@ class CorpusWriter:
                 if not self.folder.is_dir():
                     raise
             _sync_folder(self.folder.parent)
+
+
+def _make_locked(folder: Path) -> int:
+    """Make a folder and hold an flock on it: one that nobody holds was left by a killed process. Return its descriptor."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            with suppress(OSError):  # a file system without it
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if folder.exists():
+                return descriptor
+            os.close(descriptor)  # taken for abandoned before it was locked
 
 
 class _Column:
@@ -202,15 +219,21 @@ class _Column:
         self._values = array(_CODES[dtype])
         self._offsets = array("q", [0])
         self._files: list[IO[bytes]] = []
+        self._hashes = [hashlib.sha256() for _ in range(1 if kind == NUMBER else 2)]
         self._path = path
+
+    @property
+    def hashes(self) -> list[str]:
+        """Of what was written of the values, and of the offsets if there are such."""
+        return [hash.hexdigest() for hash in self._hashes]
 
     def append(self, value: Any) -> None:
         before = len(self._values)
-        if self.kind == "text":
+        if self.kind == TEXT:
             self._values.frombytes(value.encode("utf-8"))
-        elif self.kind == "bytes":
+        elif self.kind == BYTES:
             self._values.frombytes(value)
-        elif self.kind == "numbers":
+        elif self.kind == NUMBER:
             self._values.append(value)
         else:
             self._values.extend(value)
@@ -222,11 +245,12 @@ class _Column:
     def flush(self, *, sync: bool = False) -> None:
         with _disk_errors(self._path.parent):
             if not self._files:
-                suffixes = [".values"] if self.kind == "numbers" else [".values", ".offsets"]
+                suffixes = [".values"] if self.kind == NUMBER else [".values", ".offsets"]
                 self._files = [self._path.with_name(self._path.name + suffix).open("wb") for suffix in suffixes]
-            for file, buffer in zip(self._files, (self._values, self._offsets), strict=False):
+            for file, hash, buffer in zip(self._files, self._hashes, (self._values, self._offsets), strict=False):
                 if sys.byteorder == "big":
                     buffer.byteswap()
+                hash.update(buffer)
                 buffer.tofile(file)
                 if sync:
                     file.flush()
@@ -240,8 +264,13 @@ class _Column:
                 file.close()
 
 
-def _map(path: Path, dtype: str, count: int) -> npt.NDArray[Any]:
-    """Map a file of `count` little-endian integers."""
+def _hash_of(index: Mapping[str, Any]) -> str:
+    """Return a hash of what an index says, whatever its layout."""
+    return hashlib.sha256(json.dumps(index).encode()).hexdigest()
+
+
+def _map(path: Path, dtype: str, count: int, sha256: str) -> npt.NDArray[Any]:
+    """Map a file of `count` little-endian integers, once it is known to be as it was written."""
     if dtype not in _CODES:
         raise ValueError(f"unknown type {dtype}")
     kind = np.dtype("<" + dtype)
@@ -249,6 +278,9 @@ def _map(path: Path, dtype: str, count: int) -> npt.NDArray[Any]:
     if size != count * kind.itemsize:
         found = "is missing" if size < 0 else f"has {size:,} bytes"
         raise _damaged(path.parent, f"{path.name} {found}, expected {count * kind.itemsize:,} bytes")
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+            raise _damaged(path.parent, f"{path.name} has changed since it was written")
     # An empty file cannot be mapped. The plain view of a map is quicker to slice than the map's own class.
     return np.asarray(np.memmap(path, dtype=kind, mode="r")) if count else np.empty(0, dtype=kind)
 

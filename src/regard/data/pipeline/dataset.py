@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 
 from regard.data.formats.columns import listed
 from regard.data.pipeline.bad_rows import BadRows
+from regard.data.pipeline.corpus import Corpus
 from regard.errors import DataError, did_you_mean
 
 Notes = tuple[tuple[str, str], ...]  # what a person should know, a label and a text each
@@ -44,6 +45,11 @@ def left_out(train: Iterable[BadRows], valid: Iterable[BadRows]) -> Notes:
     of_training = [sentence for bad_rows in train for sentence in bad_rows.sentences()]
     of_validation = [f"of validation, {sentence}" for bad_rows in valid for sentence in bad_rows.sentences()]
     return tuple(("left out", sentence) for sentence in (*of_training, *of_validation))
+
+
+def rebuilt(*corpora: Corpus) -> Notes:
+    """Note what was damaged in the cache."""
+    return tuple(("damaged", sentence) for sentence in dict.fromkeys(one for own in corpora for one in own.rebuilt))
 
 
 def label_notes(noun: str, kept: Iterable[str], counts: Mapping[str, int]) -> Notes:

@@ -12,12 +12,10 @@ from typing import Any, ClassVar, Generic
 from regard.data.formats.rows import Bad, excerpt
 from regard.data.pipeline.bad_rows import TOO_LONG, BadRows
 from regard.data.pipeline.cache import cached_together
-from regard.data.pipeline.corpus import Corpus, CorpusWriter
-from regard.data.pipeline.dataset import Dataset, left_out, refuse_empty
+from regard.data.pipeline.corpus import NUMBER, TEXT, Corpus, CorpusWriter
+from regard.data.pipeline.dataset import Dataset, left_out, rebuilt, refuse_empty
 from regard.data.pipeline.source import Example, Placed, Progress, Source
 from regard.data.pipeline.survey import Survey
-
-TEXT, NUMBER = "text", "number"  # columns of these; texts are stored for validation, where they are shown
 
 
 class Encoding(ABC, Generic[Example]):
@@ -31,7 +29,7 @@ class Encoding(ABC, Generic[Example]):
 
     @abstractmethod
     def columns(self) -> Mapping[str, int | str]:
-        """Return the columns beside `file` and `line`: TEXT, NUMBER, or of ids, how many there are."""
+        """Return the columns beside `file` and `line`, as a writer takes them; texts are stored for validation alone."""
 
     @abstractmethod
     def encode(self, examples: Sequence[Example], counts: Counter[str]) -> Iterable[Mapping[str, Any] | Bad]:
@@ -60,11 +58,7 @@ class _SplitWriter(Generic[Example]):
         self.long = BadRows(source.noun)
         self.place: dict[str, int] = {}
         self.columns = {name: kind for name, kind in encoding.columns().items() if kind != TEXT or texts}
-        for name, kind in {**self.columns, "file": NUMBER, "line": NUMBER}.items():
-            if isinstance(kind, int):
-                writer.add_ids(name, vocab_size=kind)
-            else:
-                (writer.add_text if kind == TEXT else writer.add_numbers)(name)
+        writer.add(**self.columns, file=NUMBER, line=NUMBER)
 
     def add(self, examples: Sequence[Example]) -> None:
         rows = self.encoding.encode(examples, self.counts)
@@ -160,7 +154,10 @@ def encode_dataset(
         train_files=source.files,
         valid_files=valid_files,
         n_held_out=len(valid) if found.holds_out else 0,
-        notes=left_out([found.bad_rows, long], [*of_validation, long_rows_of(valid, valid_files)]),
+        notes=(
+            *rebuilt(found.corpus, train, valid),
+            *left_out([found.bad_rows, long], [*of_validation, long_rows_of(valid, valid_files)]),
+        ),
         hashes={**source.hashes, **(valid_source.hashes if valid_source else {})},
     )
 
@@ -168,6 +165,12 @@ def encode_dataset(
 def bad_rows_of(corpus: Corpus, files: Sequence[str]) -> BadRows:
     """Return which rows were bad of the files that `encode_all` read."""
     return BadRows.from_facts(corpus.facts["bad_rows"], files)
+
+
+def scored_notes(corpus: Corpus, files: Sequence[str]) -> list[str]:
+    """Say what a reader of scores on a corpus of `encode_all` should know: what was left out, and what was damaged."""
+    left_out = [f"Left out: {sentence}." for sentence in bad_rows_of(corpus, files).sentences()]
+    return [*left_out, *(f"Damaged: {sentence}" for sentence in corpus.rebuilt)]
 
 
 def long_rows_of(corpus: Corpus, files: Sequence[str]) -> BadRows:

@@ -4,12 +4,14 @@ import hashlib
 import os
 import unicodedata
 
-from regard.data.formats.files import open_regular
+from regard.data.formats.files import check_regular, open_packed
 
 
 def content_hash(file: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of the bytes of a file."""
-    with open_regular(os.fspath(file)) as stream:
+    name = os.fspath(file)
+    check_regular(name)
+    with open_packed(name) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from regard.config import DataConfig
 from regard.data.formats.rows import Bad
-from regard.data.pipeline.bad_rows import BadRows, allowed_share
+from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.hashes import content_hash
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.errors import DataError
@@ -78,7 +78,6 @@ class Source(ABC, Generic[Example]):
 
     def good(self, bad_rows: BadRows | None = None) -> Iterator[Example]:
         """Yield the good examples; DataError at the end if too many rows are bad. `bad_rows` takes note of these."""
-        allowed_share(self.data.on_bad)  # a wrong policy is known before anything is read
         bad_rows = BadRows(self.noun) if bad_rows is None else bad_rows
         yield from bad_rows.good(self.read())
         bad_rows.enforce(self.data.on_bad, self.files)

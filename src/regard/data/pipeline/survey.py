@@ -5,11 +5,12 @@ It counts bad rows and enforces the policy about them, finds the validation spli
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.cache import cached
+from regard.data.pipeline.corpus import Corpus
 from regard.data.pipeline.source import Example, Progress, Source
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 
@@ -20,12 +21,14 @@ class Survey:
 
     splits:  how many good examples are of each split that the files themselves name
     counts:  what the kind of data counts
+    corpus:  in which all that is kept
     """
 
     bad_rows: BadRows
     held_out: HeldOut
     splits: Mapping[str, int]
     counts: Mapping[str, int]
+    corpus: Corpus = field(compare=False, repr=False)
 
     @property
     def holds_out(self) -> bool:
@@ -36,12 +39,14 @@ class Survey:
 def survey(source: Source[Example], progress: Progress) -> Survey:
     """Read the training files, or remember what was found in the same content before."""
     wanted = None if source.data.valid else source.data.valid_size
-    found = cached(("survey", repr(wanted), *source.cache_key()), lambda writer: _survey(source, progress)).facts
+    corpus = cached(("survey", repr(wanted), *source.cache_key()), lambda writer: _survey(source, progress))
+    found = corpus.facts
     return Survey(
         bad_rows=BadRows.from_facts(found["bad_rows"], source.files),
         held_out=HeldOut.from_facts(found["held_out"]),
         splits=found["splits"],
         counts=found["counts"],
+        corpus=corpus,
     )
 
 

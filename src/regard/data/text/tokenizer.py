@@ -1,10 +1,11 @@
 """The tokenizer: from text to tokens and back, kept as the `tokenizer.json` of the `tokenizers` library.
 
 Everything that shapes the tokens stands inside the file as parts of that library, so that any program which reads such
-files finds the same ids. No kind normalises the text. How a vocabulary is learned is in `token_learning.py`, how one of
-tiktoken is read in `tiktoken_files.py`. This file knows no model and no corpus format.
+files finds the same ids. No kind normalises the text. How a vocabulary is learned is in `tokenizer_training.py`, how one of
+tiktoken is read in `formats/tiktoken.py`. This file knows no model and no corpus format.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -17,10 +18,14 @@ from typing import Any
 
 import tokenizers
 
+from regard.data.formats.rows import excerpt
 from regard.errors import DataError, UsageError, did_you_mean
+from regard.regular_files import MEGABYTE, read_regular
 
 # How a run's vocabulary folder calls the files: one for all text, or one for each side of a translation.
 SHARED, SOURCE, TARGET = "shared.json", "source.json", "target.json"
+
+MOST_FILE = 256 * MEGABYTE
 
 SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
 """What every vocabulary has: as tokens 0 to 3 where we learned it, behind all others where it was brought along.
@@ -172,10 +177,15 @@ class Tokenizer:
         """Return the file's text; the same tokenizer always gives the same."""
         return str(self._library.to_str(pretty=True))
 
+    def fingerprint(self) -> str:
+        """Return a hash of the file's text."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
     def save(self, path: str | Path) -> None:
         """Write the file, whole or not at all."""
         path = Path(path)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # Under such a name, a run deletes what a kill leaves of it.
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".tmp-{path.name}-")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
                 file.write(self.to_json())
@@ -190,15 +200,25 @@ class Tokenizer:
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a file that `save` wrote."""
+        from regard.data.text.tokenizer_check import check_ids, check_parts  # which builds tokenizers
+
         remedy = "Give a tokenizer.json that regard has written."
-        if not Path(path).is_file():
-            raise DataError(f"{path}: there is no such file.", remedy)
         try:
-            return cls(tokenizers.Tokenizer.from_file(str(path)))
+            content = read_regular(Path(path), most=MOST_FILE)
+        except FileNotFoundError:
+            raise DataError(f"{path}: there is no such file.", remedy) from None
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}.", remedy) from None
+        try:
+            library = tokenizers.Tokenizer.from_str(content.decode())
+            check_ids(library)
+            tokenizer = cls(library)
+            check_parts(library, kind=tokenizer.kind)
+            return tokenizer
         except DataError as error:
             raise DataError(f"{path}: not a tokenizer of regard: {error.problem}", remedy) from None
         except Exception as error:  # the library raises nothing more particular
-            raise DataError(f"{path}: not a tokenizer file: {error}.", remedy) from error
+            raise DataError(f"{path}: not a tokenizer file: {excerpt(str(error), characters=200)}.", remedy) from error
 
 
 def _refuse_surrogates(texts: Iterable[str]) -> None:
@@ -219,6 +239,8 @@ def _kind_of(file: Mapping[str, Any]) -> str:
         return "bpe" if cut["use_regex"] else "bytes"
     if model == "BPE" and [part["type"] for part in cut.get("pretokenizers", [])] == ["Split", "ByteLevel"]:
         return "tiktoken"
+    if model in ("WordLevel", "WordPiece") and file["model"]["unk_token"] not in file["model"]["vocab"]:
+        raise DataError("it has no token for unknown words.")
     if model in ("Unigram", "WordPiece"):
         return str(model).lower()
     if model == "WordLevel":

@@ -39,7 +39,7 @@ def learn(
     but for `unigram` and `wordpiece`, where the library leaves ties to chance: keep the file.
     """
     if kind not in KINDS:
-        raise UsageError(f"There is no tokenizer kind '{kind}'.", did_you_mean(kind, KINDS))
+        raise UsageError(f"A vocabulary of kind '{kind}' cannot be learned from text.", did_you_mean(kind, KINDS))
     all_specials = [*SPECIALS, *specials]
     for special in specials:
         # Only such a name is cut to pieces by every kind, and so never met in a text.
@@ -49,7 +49,7 @@ def learn(
         # Its tokens are known beforehand: one text shows that there is any.
         texts = islice((text for text in texts if text.strip()), 1)
     reading = _Reading(texts)
-    library = _blank(kind, running=running)
+    library = blank(kind, running=running)
     try:
         library.train_from_iterator(reading, _trainer(kind, vocab_size=vocab_size, specials=all_specials))
     except Exception as error:  # the library raises nothing more particular
@@ -114,7 +114,7 @@ class _Reading:
             yield text
 
 
-def _blank(kind: str, *, running: bool) -> tokenizers.Tokenizer:
+def blank(kind: str, *, running: bool) -> tokenizers.Tokenizer:
     """Build the tokenizer of a kind, before it has learned anything."""
     front = [] if running else [decoders.Strip(" ", 1, 0)]  # takes away the space that was put in front
     if kind in ("bpe", "bytes"):

@@ -1,28 +1,32 @@
 """The tokenizer that a config asks for: brought along as a file, or learned from the texts of the corpus."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from regard.config import TokenizerConfig
 from regard.data.formats.tiktoken import read_tiktoken
+from regard.data.pipeline.source import Progress
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import choose_vocab_size, learn
 from regard.errors import ConfigError
 
 
-def tokenizer_for(
-    config: TokenizerConfig, texts: Callable[[], Iterable[str]], *, running: bool = False, specials: Sequence[str] = ()
+def learned_tokenizer(
+    config: TokenizerConfig,
+    texts: Callable[[], Iterable[str]],
+    progress: Progress,
+    *,
+    running: bool = False,
+    specials: Sequence[str] = (),
 ) -> Tokenizer:
-    """Return the tokenizer; `texts` is called for each reading of the corpus, and not where a file is given.
+    """Return a tokenizer learned from texts, which are called for each reading of the corpus.
 
     running:   whether texts are the passages of running text, and not sentences
     specials:  tokens that are needed beside the four of every vocabulary, as <mask>
     """
-    given = given_tokenizer(config)
-    if given is None:
-        size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind, specials=specials)
-        return learn(texts(), kind=config.kind, vocab_size=size, specials=specials, running=running)
-    check_specials(given, specials)
-    return given
+    progress("learning the vocabulary", 0)
+    size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind, specials=specials)
+    return learn(texts(), kind=config.kind, vocab_size=size, specials=specials, running=running)
 
 
 def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
@@ -54,7 +58,8 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
             f"tokenizer.file has a size of its own, and tokenizer.vocab_size asks for {config.vocab_size:,}.",
             "Set tokenizer.vocab_size = 0, or leave tokenizer.file out.",
         )
-    tokenizer = Tokenizer.load(config.file) if config.file.endswith(".json") else read_tiktoken(config.file)
+    file = Path(config.file).resolve()  # which is one's own, and may be a link
+    tokenizer = Tokenizer.load(file) if file.suffix == ".json" else read_tiktoken(config.file)
     # The default says nothing: nobody can tell it from a kind that was asked for.
     if config.kind not in (tokenizer.kind, TokenizerConfig().kind):
         raise ConfigError(
