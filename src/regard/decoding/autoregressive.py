@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from regard.decoding.memory import refuse_too_large
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.request import Request
@@ -72,6 +73,7 @@ def autoregress(
     rows = torch.arange(len(sentences) * width, device=limits.device)
     first = request.first()
     logits, state = decoder.step(state, first.ids, first.counts)
+    refuse_too_large(decoder, state, logits, request, width=width)
     read = first.behind()
     if width > 1:  # read once, and gone on from several times
         state, logits, read = state.reorder(rows // width), logits[rows // width], read[rows // width]

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.beam_events import BeamEvent, BeamFinished, BeamKept, BeamNode, BeamPruned, PruneReason
+from regard.decoding.memory import refuse_too_large
 from regard.decoding.penalties import DEFAULT_PENALTY, LengthPenalty
 from regard.decoding.protocol import Decoder, StateType
 from regard.decoding.request import Request
@@ -92,7 +93,7 @@ class _Search(Generic[StateType]):
     """A search under way."""
 
     def __init__(self, decoder: Decoder[StateType], state: StateType, request: Request, beam: Beam) -> None:
-        self.decoder, self.state, self.beam = decoder, state, beam
+        self.decoder, self.state, self.request, self.beam = decoder, state, request, beam
         self.end_id, self.rules, limits = request.end_id, request.rules, request.limits
         self.everything = [_Sentence(number, limit) for number, limit in enumerate(limits.tolist())]
         self.sentences = self.everything  # those not done
@@ -109,6 +110,8 @@ class _Search(Generic[StateType]):
         while self.sentences:
             events: list[BeamEvent] = []
             logits, self.state = self.decoder.step(self.state, self.ids, self.counts)
+            if not self.length:
+                refuse_too_large(self.decoder, self.state, logits, self.request, width=self.beam.width)
             self.counts = None  # only a prompt has any
             self.length += 1
             for sentence, candidates in zip(self.sentences, self._candidates(logits), strict=True):

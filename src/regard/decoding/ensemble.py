@@ -18,6 +18,11 @@ class EnsembleState:
 
     states: tuple[State, ...]
 
+    @property
+    def bytes_per_token(self) -> int:
+        """How much larger each token that a row reads makes the states."""
+        return sum(getattr(state, "bytes_per_token", 0) for state in self.states)
+
     def reorder(self, parents: Tensor) -> Self:
         return type(self)(tuple(state.reorder(parents) for state in self.states))
 

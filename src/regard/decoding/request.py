@@ -15,12 +15,13 @@ from regard.errors import UsageError
 class Request:
     """One request for N sentences, the same for every method.
 
-    prompt:  what is read first: one start token for all, or a prompt per sentence
-    end_id:  the token that ends an output
-    limits:  (N,), the most tokens a sentence may write, the end token counted; on the decoder's device
-    rules:   what may not be written, applied in order
-    seed:    of sampling
-    keys:    a number per sentence that its draws depend on, such as its line in the input; by default its place here
+    prompt:       what is read first: one start token for all, or a prompt per sentence
+    end_id:       the token that ends an output
+    limits:       (N,), the most tokens a sentence may write, the end token counted; on the decoder's device
+    rules:        what may not be written, applied in order
+    seed:         of sampling
+    keys:         a number per sentence that its draws depend on, such as its line in the input; by default its place here
+    usual_share:  how much of its limit an output takes as a rule, for the estimate of memory
     """
 
     prompt: int | Prompt
@@ -29,6 +30,7 @@ class Request:
     rules: Sequence[Rule] = ()
     seed: int = 1
     keys: Sequence[int] | None = None
+    usual_share: float = 1.0
 
     def __post_init__(self) -> None:
         if self.seed < 0:

@@ -32,6 +32,11 @@ class SlidingState(Generic[StateType]):
     lengths: Tensor
     most: int
 
+    @property
+    def bytes_per_token(self) -> int:
+        """How much larger each token that a row reads makes the state."""
+        return int(getattr(self.inner, "bytes_per_token", 0))
+
     def reorder(self, parents: Tensor) -> Self:
         inner = self.inner.reorder(parents)
         return type(self)(inner, self.n_sentences, self.read[parents], self.lengths[parents], self.most)

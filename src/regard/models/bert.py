@@ -38,10 +38,10 @@ DEVIATION = 0.02
 class BertConfig(EncoderConfig):
     """The sizes of a BERT; the defaults are those of the paper's base model."""
 
-    n_layers: int = option(12, "number of layers", least=1)
-    n_heads: int = option(12, "attention heads per layer", least=1)
-    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
-    d_ff: int = option(3072, "hidden width of the feed-forward network", least=1)
+    n_layers: int = option(12, "number of layers", least=1, most=1_000)
+    n_heads: int = option(12, "attention heads per layer", least=1, most=65_536)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1, most=65_536)
+    d_ff: int = option(3072, "hidden width of the feed-forward network", least=1, most=1_048_576)
     max_positions: int = option(512, "longest sequence, special tokens counted", least=1)
     n_segments: int = option(2, "texts per sequence (segment embeddings)", least=1)
 

@@ -45,10 +45,10 @@ from regard.parts.taps import tap
 class TransformerTextConfig(ModelConfig):
     """The sizes of a Transformer that writes captions."""
 
-    n_layers: int = option(4, "number of layers", least=1)
-    d_model: int = option(128, "width of the residual stream (embedding size), and of the memory", least=1)
-    n_heads: int = option(4, "attention heads per layer", least=1)
-    d_ff: int = option(256, "hidden width of the feed-forward network", least=1)
+    n_layers: int = option(4, "number of layers", least=1, most=1_000)
+    d_model: int = option(128, "width of the residual stream (embedding size), and of the memory", least=1, most=65_536)
+    n_heads: int = option(4, "attention heads per layer", least=1, most=65_536)
+    d_ff: int = option(256, "hidden width of the feed-forward network", least=1, most=1_048_576)
     dropout: float = option(0.1, "dropout rate", least=0, below=1)
     tied: str = option("target", "weight tying: one matrix for target and output, or none", choices=("target", "none"))
 
@@ -58,9 +58,9 @@ class RecurrentTextConfig(ModelConfig):
     """The sizes and choices of a recurrent decoder that writes captions."""
 
     cell: str = option("gru", "recurrent cell; elman is a = tanh(W[a; x] + b)", choices=tuple(CELLS))
-    n_layers: int = option(2, "number of layers", least=1)
-    d_model: int = option(128, "embedding size, and width of the memory", least=1)
-    d_state: int = option(256, "width of a hidden state", least=1)
+    n_layers: int = option(2, "number of layers", least=1, most=1_000)
+    d_model: int = option(128, "embedding size, and width of the memory", least=1, most=65_536)
+    d_state: int = option(256, "width of a hidden state", least=1, most=65_536)
     attention: str = option(
         "bilinear",
         "score of a query and a key; none for a decoder that sees the mean of the image alone",

@@ -27,7 +27,7 @@ class ConvNetConfig(ModelConfig):
 
     n_channels: int = option(REQUIRED, "colour channels: 1 or 3; follows from the data", least=1)
     n_outputs: int = option(REQUIRED, "number of classes; follows from the data", least=1)
-    widths: tuple[int, ...] = option((32, 64, 128), "output channels of each layer", least=1)
+    widths: tuple[int, ...] = option((32, 64, 128), "output channels of each layer", least=1, most=65_536)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,9 +33,9 @@ class GPTConfig(ModelConfig):
     """The sizes of a GPT; the defaults are those of the smallest GPT-2."""
 
     vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
-    n_layers: int = option(12, "number of layers", least=1)
-    n_heads: int = option(12, "attention heads per layer", least=1)
-    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
+    n_layers: int = option(12, "number of layers", least=1, most=1_000)
+    n_heads: int = option(12, "attention heads per layer", least=1, most=65_536)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1, most=65_536)
     context: int = option(1024, "context length in tokens", least=1)
     dropout: float = option(0.1, "dropout rate", least=0, below=1)
     window: int = option(0, "self-attention window: how far back a token attends; 0 for everywhere", least=0)

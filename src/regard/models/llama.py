@@ -34,13 +34,13 @@ class LlamaConfig(ModelConfig):
     """The sizes of a Llama; the defaults are as small as GPT-2's smallest."""
 
     vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
-    n_layers: int = option(12, "number of layers", least=1)
-    n_heads: int = option(12, "attention heads per layer", least=1)
+    n_layers: int = option(12, "number of layers", least=1, most=1_000)
+    n_heads: int = option(12, "attention heads per layer", least=1, most=65_536)
     n_key_heads: int = option(
         4, "key-value heads (grouped-query attention): each is shared by n_heads / n_key_heads queries", least=1
     )
-    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
-    d_ff: int = option(2048, "hidden width of the gated feed-forward network", least=1)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1, most=65_536)
+    d_ff: int = option(2048, "hidden width of the gated feed-forward network", least=1, most=1_048_576)
     context: int = option(1024, "tokens per training window; positions have no end", least=1)
     position_base: float = option(10000.0, "base of the rotary angles", above=0)
     dropout: float = option(0.0, "dropout rate", least=0, below=1)

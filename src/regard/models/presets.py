@@ -5,6 +5,7 @@ A preset is a model's config without the vocabulary; any field of it can be chan
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -304,6 +305,29 @@ def rebuild_model(config: RunConfig, *, origin: str) -> nn.Module:
     return build_model(model_config(config.model, origin=origin), seed=config.seed)
 
 
+def weight_shapes(config: RunConfig, *, origin: str) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of a trained run's network by its name; no memory is taken."""
+    with torch.device("meta"):
+        return shapes_of(rebuild_model(config, origin=origin))
+
+
+def shapes_of(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight by its name, tied ones too."""
+    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def refuse_other_sizes(table: ModelTable, sizes: Mapping[str, int | str], *, vocabulary: Path) -> None:
+    """Refuse a run's vocabulary, labels or images of other sizes than its network was built for."""
+    for name, size in sizes.items():
+        built = table.fields.get(name, size)
+        if built != size:
+            raise RunError(
+                f"{vocabulary} does not fit the model of the run's config.toml: {name} is {size} by the one and {built} "
+                "by the other.",
+                "Put back the vocabulary that the run was trained with.",
+            )
+
+
 def positions_of(table: ModelTable) -> int | None:
     """Return the most tokens a model reads at once, special ones counted; None for any, or where there is no preset."""
     if not table.preset:
@@ -315,6 +339,11 @@ def positions_of(table: ModelTable) -> int | None:
 def count_parameters(preset: Preset, vocab_size: int) -> int:
     """Count what a preset learns with a vocabulary of this size; shapes are enough, no memory is taken."""
     table = ModelTable(preset=preset.name)
+    return size_of(model_config(table, origin="model", **_some_sizes(table, vocab_size)))
+
+
+def size_of(config: ModelConfig) -> int:
+    """Count what the network of a config learns; no memory is taken."""
     with torch.device("meta"):
-        model = build_model(model_config(table, origin="model", **_some_sizes(table, vocab_size)))
+        model = build_model(config)
     return sum(parameter.numel() for parameter in model.parameters())

@@ -39,9 +39,9 @@ class RecurrentConfig(ModelConfig):
     source_vocab: int = option(REQUIRED, "source vocabulary size; follows from the data", least=1)
     target_vocab: int = option(REQUIRED, "target vocabulary size; follows from the data", least=1)
     cell: str = option("gru", "recurrent cell; elman is a = tanh(W[a; x] + b)", choices=tuple(CELLS))
-    n_layers: int = option(1, "layers of the encoder and of the decoder", least=1)
-    d_model: int = option(256, "embedding size", least=1)
-    d_state: int = option(256, "width of a hidden state, per direction", least=1)
+    n_layers: int = option(1, "layers of the encoder and of the decoder", least=1, most=1_000)
+    d_model: int = option(256, "embedding size", least=1, most=65_536)
+    d_state: int = option(256, "width of a hidden state, per direction", least=1, most=65_536)
     bidirectional: bool = option(True, "the encoder reads in both directions")
     attention: str = option(
         "bilinear",

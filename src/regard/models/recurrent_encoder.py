@@ -29,9 +29,9 @@ class RecurrentEncoderConfig(EncoderConfig):
         "last", "pooling of a sequence to one state: the final one, the mean, or the first", choices=POOLINGS
     )
     cell: str = option("gru", "recurrent cell; elman is a = tanh(W[a; x] + b)", choices=tuple(CELLS))
-    n_layers: int = option(1, "number of layers", least=1)
-    d_model: int = option(256, "embedding size", least=1)
-    d_state: int = option(256, "width of a hidden state, per direction", least=1)
+    n_layers: int = option(1, "number of layers", least=1, most=1_000)
+    d_model: int = option(256, "embedding size", least=1, most=65_536)
+    d_state: int = option(256, "width of a hidden state, per direction", least=1, most=65_536)
     bidirectional: bool = option(True, "read in both directions")
 
     def __post_init__(self) -> None:

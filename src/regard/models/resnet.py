@@ -15,7 +15,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from regard.config import REQUIRED, option
+from regard.config import REQUIRED, check_range, option
 from regard.errors import ConfigError, UsageError, did_you_mean
 from regard.models.model_config import ModelConfig
 from regard.parts.convolution import (
@@ -40,8 +40,8 @@ EXPANSIONS = {"basic": 1, "bottleneck": 4}
 class ResNetBackboneConfig(ModelConfig):
     """The sizes of a ResNet without its head, whatever the images; the defaults are the paper's 20 layers for small ones."""
 
-    n_blocks: tuple[int, ...] = option((3, 3, 3), "blocks per stage", least=1)
-    width: int = option(16, "channels of the first stage; each further stage has twice as many", least=1)
+    n_blocks: tuple[int, ...] = option((3, 3, 3), "blocks per stage", least=1, most=1_000)
+    width: int = option(16, "channels of the first stage; each further stage has twice as many", least=1, most=65_536)
     block: str = option(
         "basic",
         "two 3 × 3 convolutions (basic), or 1 × 1, 3 × 3 and 1 × 1 to four times the width (bottleneck)",
@@ -65,6 +65,7 @@ class ResNetBackboneConfig(ModelConfig):
         super().__post_init__()
         if not self.n_blocks:
             raise ConfigError("model.n_blocks names no stage.", "Give the blocks of each stage: [3, 3, 3].")
+        check_range(self.width * 2 ** (len(self.n_blocks) - 1), {"most": 65_536}, "The width of the last stage")
 
 
 @dataclass(frozen=True, kw_only=True)

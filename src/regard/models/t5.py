@@ -48,16 +48,16 @@ class T5Config(ModelConfig):
 
     source_vocab: int = option(REQUIRED, "vocabulary size; follows from the data", least=1)
     target_vocab: int = option(REQUIRED, "the same: source and target share one vocabulary", least=1)
-    n_encoder_layers: int = option(6, "encoder layers", least=1)
-    n_decoder_layers: int = option(6, "decoder layers", least=1)
-    d_model: int = option(512, "width of the residual stream (embedding size)", least=1)
-    n_heads: int = option(8, "attention heads per layer", least=1)
-    d_head: int = option(64, "width of a head", least=1)
-    d_ff: int = option(2048, "hidden width of the feed-forward network", least=1)
+    n_encoder_layers: int = option(6, "encoder layers", least=1, most=1_000)
+    n_decoder_layers: int = option(6, "decoder layers", least=1, most=1_000)
+    d_model: int = option(512, "width of the residual stream (embedding size)", least=1, most=65_536)
+    n_heads: int = option(8, "attention heads per layer", least=1, most=65_536)
+    d_head: int = option(64, "width of a head", least=1, most=65_536)
+    d_ff: int = option(2048, "hidden width of the feed-forward network", least=1, most=1_048_576)
     feed_forward: str = option("plain", "feed-forward network: two layers, or gated (GLU)", choices=("plain", "gated"))
     activation: str = option("relu", "activation of the feed-forward network", choices=tuple(ACTIVATIONS))
     n_buckets: int = option(32, "buckets of distances in the relative position bias", least=4)
-    max_distance: int = option(128, "distance from which on all fall into one bucket", least=1)
+    max_distance: int = option(128, "distance from which on all fall into one bucket", least=1, most=1_048_576)
     dropout: float = option(0.1, "dropout rate", least=0, below=1)
     tied: str = option(
         "all",

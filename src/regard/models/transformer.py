@@ -37,11 +37,11 @@ class TransformerConfig(ModelConfig):
 
     source_vocab: int = option(REQUIRED, "source vocabulary size; follows from the data", least=1)
     target_vocab: int = option(REQUIRED, "target vocabulary size; follows from the data", least=1)
-    n_encoder_layers: int = option(6, "encoder layers", least=1)
-    n_decoder_layers: int = option(6, "decoder layers", least=1)
-    d_model: int = option(512, "width of the residual stream (embedding size)", least=1)
-    n_heads: int = option(8, "attention heads per layer", least=1)
-    d_ff: int = option(2048, "hidden width of the feed-forward network", least=1)
+    n_encoder_layers: int = option(6, "encoder layers", least=1, most=1_000)
+    n_decoder_layers: int = option(6, "decoder layers", least=1, most=1_000)
+    d_model: int = option(512, "width of the residual stream (embedding size)", least=1, most=65_536)
+    n_heads: int = option(8, "attention heads per layer", least=1, most=65_536)
+    d_ff: int = option(2048, "hidden width of the feed-forward network", least=1, most=1_048_576)
     dropout: float = option(0.1, "dropout rate", least=0, below=1)
     norm: str = option("layer", "kind of norm: LayerNorm or RMSNorm", choices=tuple(NORMS))
     norm_order: str = option(

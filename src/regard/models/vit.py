@@ -34,10 +34,10 @@ class ViTBackboneConfig(ModelConfig):
     """The sizes of a ViT without its head, whatever the images; the defaults are those of the paper's base model."""
 
     patch_size: int = option(16, "pixels of a patch's edge", least=1)
-    n_layers: int = option(12, "number of layers", least=1)
-    n_heads: int = option(12, "attention heads per layer", least=1)
-    d_model: int = option(768, "width of the residual stream (embedding size)", least=1)
-    d_ff: int = option(3072, "hidden width of the feed-forward network", least=1)
+    n_layers: int = option(12, "number of layers", least=1, most=1_000)
+    n_heads: int = option(12, "attention heads per layer", least=1, most=65_536)
+    d_model: int = option(768, "width of the residual stream (embedding size)", least=1, most=65_536)
+    d_ff: int = option(3072, "hidden width of the feed-forward network", least=1, most=1_048_576)
     dropout: float = option(0.1, "dropout rate", least=0, below=1)
 
 

@@ -53,6 +53,11 @@ class DecoderState:
     def n_slots(self) -> int:
         return len(self.cache[0]) if self.cache else 0
 
+    @property
+    def bytes_per_token(self) -> int:
+        """How much larger each token that a row reads makes the cache."""
+        return sum(layer.bytes_per_slot for layer in self.cache)
+
     def reorder(self, parents: Tensor) -> "DecoderState":
         """Let row r go on from row parents[r] of the same sentence; the number of rows per sentence may change."""
         return replace(

@@ -40,6 +40,11 @@ class KVBuffer:
         return self.end - self.begin
 
     @property
+    def bytes_per_slot(self) -> int:
+        """What a slot of one row takes."""
+        return sum(one.element_size() * one.shape[1] * one.shape[3] for one in (self.key_buffer, self.value_buffer))
+
+    @property
     def key(self) -> Tensor:
         """(R, H, L, K)."""
         return self.key_buffer[:, :, self.begin : self.end]
