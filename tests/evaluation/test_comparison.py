@@ -201,3 +201,12 @@ def test_examples_are_those_on_which_systems_differ() -> None:
         "spread": 100.0,
     }
     assert len(differing_examples(outputs, scores, metric="accuracy", sources=sources, references=expected, n=1)) == 1
+
+
+def test_a_tiny_p_value_is_not_written_as_zero() -> None:
+    gold = np.zeros(N, dtype=int)
+    systems = [
+        System(name=name, statistics=class_statistics(gold, gold + wrong, 2)) for name, wrong in (("a", 0), ("b", 1))
+    ]
+    table = compare(*systems).significance_table()
+    assert table.rows[1][table.headings.index("p McNemar")] == "< 0.0001"

@@ -33,6 +33,33 @@ def test_curves_of_several_runs_share_four_panels():
     assert bleu.lines[0].get_color() == training.lines[0].get_color() != training.lines[2].get_color()
 
 
+def test_many_runs_are_told_apart() -> None:
+    runs = {f"run {number}": list(records(200)) for number in range(28)}
+    lines = curves_picture(runs).axes[1].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 28
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 28
+
+
+def test_runs_of_different_tasks_share_no_axis() -> None:
+    runs = {"a": list(records(200)), "b": list(records(200)), "c": list(records(200))}
+    figure = curves_picture(runs, tasks={"a": "translate", "b": "classify", "c": "translate"})
+    headings = [axes.get_title(loc="left") for axes in figure.axes]
+    assert [heading.partition(":")[0] for heading in headings] == ["translate"] * 4 + ["classify"] * 4
+    assert [len(axes.lines) for axes in figure.axes] == [4, 2, 2, 2, 2, 1, 1, 1]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "c"]
+
+
+def test_each_score_that_is_asked_for_has_a_panel() -> None:
+    figure = curves_picture({"run": list(records(200))}, scores=["chrf", "bleu"])
+    headings = [axes.get_title(loc="left") for axes in figure.axes]
+    assert headings == [
+        *("training loss", "validation loss", "validation chrF", "validation BLEU", "learning rate"),
+    ]
+    with pytest.raises(UsageError) as caught:
+        curves_picture({"run": list(records(200))}, scores=["blue"])
+    assert caught.value.remedy == "Did you mean bleu?"
+
+
 def test_the_running_mean_does_not_lag_behind():
     run = [{"kind": "train", "step": step, "loss": float(step)} for step in range(1000)]
     _, smooth = curves_picture({"run": run}).axes[0].lines

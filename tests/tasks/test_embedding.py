@@ -57,6 +57,19 @@ class Echo(nn.Module):
 
 
 MODELS = {"transformer": transformer, "gpt": gpt, "recurrent": recurrent, "echo": lambda tokenizer: Echo()}
+
+
+class WritesOnly(nn.Module):
+    """A translator of somebody's own, whose states are those of what it writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = nn.Linear(2, 2)
+
+    def states(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 
 
@@ -168,7 +181,9 @@ def test_what_cannot_be_pooled_is_refused(tokenizer: Tokenizer) -> None:
     assert without.value.remedy == "Take the mean or the last state: --pooling mean, --pooling last."
     with pytest.raises(UsageError) as strange:
         Embedder(tokenizer, nn.Linear(2, 2))
-    assert strange.value.problem.startswith("A Linear offers neither encode nor states")
+    assert strange.value.problem.startswith("A Linear offers neither encode(ids, lengths) nor states(ids)")
+    with pytest.raises(UsageError, match=r"^A WritesOnly offers neither encode\(ids, lengths\) nor states\(ids\)"):
+        Embedder(tokenizer, WritesOnly())
 
 
 def test_an_embedding_is_a_line() -> None:

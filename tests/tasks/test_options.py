@@ -45,10 +45,7 @@ def test_a_value_is_checked_as_in_a_run_file() -> None:
         make_options(GenerationOptions, default_config("translate"), {"beam": 0})
 
 
-def test_chunks_of_one_input_are_drawn_independently() -> None:
-    options = GenerationOptions(seed=3)
-    assert options.chunk(0) is options
-    assert len({options.chunk(number).seed for number in range(3)}) == 3
-    assert options.chunk(1) == options.chunk(1)
+def test_later_inputs_of_a_stream_know_their_numbers() -> None:
+    assert GenerationOptions(seed=3).after(2).after(5) == GenerationOptions(seed=3, n_before=7)
     plain = Options(split="all")
-    assert plain.chunk(2) is plain
+    assert plain.after(2) is plain

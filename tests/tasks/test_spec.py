@@ -28,7 +28,7 @@ def test_a_run_serves_its_own_verb_and_whatever_takes_all(task: str) -> None:
 def test_decoding_is_for_what_generates(task: str) -> None:
     spec = TASKS[task]
     assert spec.takes_option(spec.verb, "beam") == spec.generates
-    assert spec.takes_option("evaluate", "beam") == ("metrics" in spec.options["evaluate"])
+    assert spec.takes_option("evaluate", "beam") == ("metrics" in spec.options.get("evaluate", ()))
     assert spec.takes_option(spec.verb, "seed") == spec.generates
 
 

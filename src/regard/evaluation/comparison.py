@@ -21,6 +21,7 @@ from regard.evaluation.significance import SEED, Significance, compare_to_baseli
 from regard.evaluation.sufficient_statistics import Floats, Statistics
 from regard.evaluation.table import Table, records_to_csv
 
+SMALLEST_P = 0.0001  # what is smaller is not written as 0
 TESTS = {"bootstrap_p": "p bootstrap", "randomisation_p": "p randomisation", "mcnemar_p": "p McNemar"}
 
 
@@ -294,7 +295,7 @@ def _significance_cells(found: Significance, tests: Sequence[str]) -> tuple[str,
 def _p_cell(p: float | None) -> str:
     if p is None:
         return ""
-    return "—" if math.isnan(p) else f"{p:.4f}"
+    return "—" if math.isnan(p) else f"{p:.4f}" if p >= SMALLEST_P else f"< {SMALLEST_P}"
 
 
 def _significance_to_json(found: Significance) -> dict[str, Any]:

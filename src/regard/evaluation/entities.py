@@ -68,12 +68,12 @@ def entity_statistics(gold: Tags, predicted: Tags) -> list[SummedCounts]:
     ]
 
 
-def tag_statistics(gold: Tags, predicted: Tags, *, labels: Collection[str]) -> list[SummedCounts]:
+def tag_statistics(gold: Tags, predicted: Tags, *, labels: Collection[str], unit: str = "words") -> list[SummedCounts]:
     """What each sentence adds to the accuracy of its words' tags and, if all `labels` mark some, to the entity scores."""
     pairs = list(_paired(gold, predicted))
     n_correct = [sum(one == other for one, other in zip(*pair, strict=True)) for pair in pairs]
     n_words = [len(wanted) for wanted, _ in pairs]
-    accuracy = share_statistics("accuracy", np.array(n_correct), np.array(n_words), unit="words")
+    accuracy = share_statistics("accuracy", np.array(n_correct), np.array(n_words), unit=unit)
     return [accuracy, *(entity_statistics(gold, predicted) if are_entities(labels) else [])]
 
 
@@ -91,13 +91,13 @@ def entity_report(gold: Tags, predicted: Tags) -> ClassReport:
     return class_report(kinds, n_correct=correct, n_predicted=predictions, n_gold=support, unit="entities")
 
 
-def tag_report(gold: Tags, predicted: Tags) -> ClassReport:
+def tag_report(gold: Tags, predicted: Tags, *, unit: str = "words") -> ClassReport:
     """Precision, recall, F1 and support of each tag; a tag's recall is the accuracy of the words that have it."""
     pairs = list(_paired(gold, predicted))
     tags = sorted({tag for pair in pairs for own in pair for tag in own})
     number = {tag: place for place, tag in enumerate(tags)}
     wanted, found = ([number[tag] for pair in pairs for tag in pair[side]] for side in (0, 1))
-    return classification_report(wanted, found, tags, unit="words")
+    return classification_report(wanted, found, tags, unit=unit)
 
 
 def _precision(sums: Floats) -> Floats:

@@ -1,56 +1,106 @@
 """Training curves: loss, score and learning rate by step; gradient norms by layer; scores by length."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from regard.errors import UsageError
-from regard.evaluation.metrics import METRICS, Metric, headline_metric
+from regard.errors import UsageError, did_you_mean
+from regard.evaluation.metrics import METRICS, Metric, find_metric, headline_metric
 from regard.inspection.axis_labels import safe_label, text_style
-from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
+from regard.inspection.render import INK, Numbers, make_figure, run_style, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+Style = dict[str, Any]  # as matplotlib takes it
 FEW = 10  # sentences
 NAMED = 16  # layers whose names have room
+_OFF_THE_LINE: Style = {"linestyle": "", "markersize": 4, "markerfacecolor": "none"}
 
 
-def curves_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
-    """Draw what runs recorded while training, by step: losses, the task's score and the learning rate, one colour per run.
+class _Panel(NamedTuple):
+    """A field of the records of one kind, and how it is drawn."""
+
+    heading: str
+    kind: str
+    field: str
+    draw: Callable[["Axes", Numbers, Numbers, Style], "Line2D"]
+
+
+def curves_picture(
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    tasks: Mapping[str, str] | None = None,
+    scores: Sequence[str] = (),
+) -> "Figure":
+    """Draw what runs recorded while training, by step: losses, scores and the learning rate, one colour per run.
 
     A record is a line of `metrics.jsonl`: `kind` is "train" or "valid", `step` an integer, the rest numbers.
+
+    tasks:   of each run; those of different tasks, whose losses do not compare, have panels of their own
+    scores:  by name, a panel each; by default the one that says most
     """
     if not any(runs.values()):
         raise UsageError("There are no metrics to draw.", "Train for some steps first, or name a run that was trained.")
-    score = _main_score(runs.values())
+    for score in scores:
+        if score not in (recorded := _recorded_scores(runs.values())):
+            raise UsageError(f"No run has recorded the score '{score}'.", did_you_mean(score, recorded))
+    styles = {name: run_style(number) for number, name in enumerate(runs)}
+    groups: dict[str, list[str]] = {}
+    for name in runs:
+        groups.setdefault((tasks or {}).get(name, ""), []).append(name)
     panels = [
-        ("training loss", "train", "loss", _draw_noisy),
-        ("validation loss", "valid", "loss", _draw_dots),
-        (f"validation {score.label}", "valid", score.name, _draw_dots),
-        ("learning rate", "train", "learning_rate", _draw_line),
+        (group, _panels([runs[name] for name in group], scores, f"{task}: " if len(groups) > 1 else ""))
+        for task, group in groups.items()
     ]
-    figure = make_figure(10, 6.6, layout="constrained")
+    n_panels = len(panels[0][1])
+    n_columns = 2 if len(groups) == 1 else n_panels
+    n_rows = len(groups) * math.ceil(n_panels / n_columns)
+    figure = make_figure(5 * n_columns, 3.3 * n_rows, layout="constrained")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False).flatten()
     lines: dict[str, Line2D] = {}
-    for axes, (heading, kind, field, draw) in zip(figure.subplots(2, 2).flat, panels, strict=True):
-        axes.set_title(heading, fontsize=11, color=INK, loc="left")
-        tidy(axes)
-        for number, (name, records) in enumerate(runs.items()):
-            steps, values = _series(records, kind=kind, field=field)
-            if len(steps):
-                colour = RUN_COLOURS[number % len(RUN_COLOURS)]
-                lines[name] = draw(axes, steps, values, colour=colour)
-        if axes.lines:
-            axes.set_xlim(left=0)
-            axes.set_xlabel("step", fontsize=9, color=INK)
-        else:
-            axes.set(xticks=[], yticks=[])
-            axes.text(0.5, 0.5, "none recorded", ha="center", va="center", color="0.6", transform=axes.transAxes)
-    _name_runs(figure, lines)
+    drawn = [(group, panel) for group, own in panels for panel in own]
+    for axes, (group, panel) in zip(grid, drawn, strict=False):
+        lines |= _draw_panel(axes, panel, {name: runs[name] for name in group}, styles)
+    for axes in grid[len(drawn) :]:
+        axes.remove()
+    _name_runs(figure, {name: lines[name] for name in runs if name in lines})
     return figure
+
+
+def _panels(runs: Sequence[Sequence[Mapping[str, Any]]], scores: Sequence[str], prefix: str) -> list[_Panel]:
+    """What is drawn of runs of one task."""
+    shown = [find_metric(name) for name in scores] or [_main_score(runs)]
+    return [
+        _Panel(f"{prefix}training loss", "train", "loss", _draw_noisy),
+        _Panel(f"{prefix}validation loss", "valid", "loss", _draw_dots),
+        *(_Panel(f"{prefix}validation {score.label}", "valid", score.name, _draw_dots) for score in shown),
+        _Panel(f"{prefix}learning rate", "train", "learning_rate", _draw_line),
+    ]
+
+
+def _draw_panel(
+    axes: "Axes", panel: _Panel, runs: Mapping[str, Sequence[Mapping[str, Any]]], styles: Mapping[str, Style]
+) -> dict[str, "Line2D"]:
+    """Draw one field of some runs; return the line of each that has it."""
+    axes.set_title(panel.heading, fontsize=11, color=INK, loc="left")
+    tidy(axes)
+    lines = {}
+    for name, records in runs.items():
+        steps, values = _series(records, kind=panel.kind, field=panel.field)
+        if len(steps):
+            lines[name] = panel.draw(axes, steps, values, styles[name])
+    if axes.lines:
+        axes.set_xlim(left=0)
+        axes.set_xlabel("step", fontsize=9, color=INK)
+    else:
+        axes.set(xticks=[], yticks=[])
+        axes.text(0.5, 0.5, "none recorded", ha="center", va="center", color="0.6", transform=axes.transAxes)
+    return lines
 
 
 def gradients_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figure":
@@ -59,7 +109,10 @@ def gradients_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figur
 
     A record is a line of `metrics.jsonl` of the kind "gradients": `norms` are those of the layers by name, in their order.
     """
-    found = {name: [record for record in records if record["kind"] == "gradients"] for name, records in runs.items()}
+    found = {
+        name: [record for record in records if record["kind"] == "gradients" and record.get("norms")]
+        for name, records in runs.items()
+    }
     for name, records in found.items():
         if not records:
             raise UsageError(
@@ -82,8 +135,7 @@ def gradients_picture(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "Figur
     lines = {}
     for number, (name, records) in enumerate(groups.items()):
         norms = _mean_norms(records)
-        colour = RUN_COLOURS[number % len(RUN_COLOURS)]
-        lines[name] = _draw_dots(axes, np.arange(len(norms), dtype=np.float64), norms, colour=colour)
+        lines[name] = _draw_dots(axes, np.arange(len(norms), dtype=np.float64), norms, run_style(number))
     _name_layers(axes, [_layers(records) for records in groups.values()])
     axes.set_xlabel("layer, from input to output", fontsize=9, color=INK)
     axes.set_ylabel("norm of the weights' gradient", fontsize=9, color=INK)
@@ -105,9 +157,9 @@ def lengths_picture(
     enough = np.array(counts) >= FEW
     lines = {}
     for number, (name, values) in enumerate(scores.items()):
-        colour, found = RUN_COLOURS[number % len(RUN_COLOURS)], np.array(values)
-        lines[name] = _draw_dots(axes, places, np.where(enough, found, np.nan), colour=colour)
-        axes.plot(places[~enough], found[~enough], "o", markersize=4, markerfacecolor="none", color=colour)
+        style, found = run_style(number), np.array(values)
+        lines[name] = _draw_dots(axes, places, np.where(enough, found, np.nan), style)
+        axes.plot(places[~enough], found[~enough], **_OFF_THE_LINE, marker=style["marker"], color=style["color"])
     axes.set_xticks(places, [f"{words}\n({count:,})" for words, count in zip(ranges, counts, strict=True)])
     axes.set_xlabel("words of the source (sentences)", fontsize=9, color=INK)
     axes.set_ylabel(label, fontsize=9, color=INK)
@@ -166,10 +218,15 @@ def _name_runs(figure: "Figure", lines: Mapping[str, "Line2D"]) -> None:
         text.set(**text_style())
 
 
+def _recorded_scores(runs: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
+    """The scores that validations of any run recorded, in the order of the table of metrics."""
+    found = {field for records in runs for record in records if record.get("kind") == "valid" for field in record}
+    return [name for name in METRICS if name in found and name != "loss"]
+
+
 def _main_score(runs: Iterable[Sequence[Mapping[str, Any]]]) -> Metric:
     """The score to draw beside the loss: the one that says most of those that any run recorded."""
-    recorded = {field for records in runs for record in records if record.get("kind") == "valid" for field in record}
-    return headline_metric(recorded) or METRICS["bleu"]
+    return headline_metric(_recorded_scores(runs)) or METRICS["bleu"]
 
 
 def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> tuple[Numbers, Numbers]:
@@ -180,18 +237,18 @@ def _series(records: Sequence[Mapping[str, Any]], *, kind: str, field: str) -> t
     return pairs[:, 0], pairs[:, 1]
 
 
-def _draw_line(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
-    return axes.plot(steps, values, color=colour, linewidth=1.6)[0]
+def _draw_line(axes: "Axes", steps: Numbers, values: Numbers, style: Style) -> "Line2D":
+    return axes.plot(steps, values, linewidth=1.6, **{**style, "marker": ""})[0]
 
 
-def _draw_dots(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
-    return axes.plot(steps, values, color=colour, linewidth=1.6, marker="o", markersize=3.5)[0]
+def _draw_dots(axes: "Axes", steps: Numbers, values: Numbers, style: Style) -> "Line2D":
+    return axes.plot(steps, values, linewidth=1.6, markersize=3.5, **style)[0]
 
 
-def _draw_noisy(axes: "Axes", steps: Numbers, values: Numbers, *, colour: str) -> "Line2D":
+def _draw_noisy(axes: "Axes", steps: Numbers, values: Numbers, style: Style) -> "Line2D":
     """Draw every step faintly, and over them a running mean of a fiftieth of the steps."""
     window = max(1, len(values) // 50)
-    axes.plot(steps, values, color=colour, linewidth=0.8, alpha=0.35)
+    axes.plot(steps, values, color=style["color"], linewidth=0.8, alpha=0.35)
     smooth = np.convolve(values, np.ones(window) / window, mode="valid")
     # Each mean stands at its window's middle, so that it does not lag behind.
-    return _draw_line(axes, steps[window // 2 :][: len(smooth)], smooth, colour=colour)
+    return _draw_line(axes, steps[window // 2 :][: len(smooth)], smooth, style)

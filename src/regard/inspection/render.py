@@ -30,6 +30,7 @@ SCALE = (
 )
 # Okabe and Ito's palette, told apart by colour-blind readers too.
 RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+RUN_LINES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))  # dashes and markers, for seven runs each
 INK = "#333333"
 ENDINGS = (".pdf", ".png", ".svg")
 
@@ -175,6 +176,12 @@ def make_figure(width: float, height: float, *, layout: Literal["constrained"] |
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
+
+
+def run_style(number: int) -> dict[str, Any]:
+    """How the curve of a run is drawn, by its number from 0: no two of the first 28 alike."""
+    dashes, marker = RUN_LINES[number // len(RUN_COLOURS) % len(RUN_LINES)]
+    return {"color": RUN_COLOURS[number % len(RUN_COLOURS)], "linestyle": dashes, "marker": marker}
 
 
 def _axes_in_inches(figure: "Figure", left: float, top: float, width: float, height: float) -> "Axes":

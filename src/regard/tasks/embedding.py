@@ -7,6 +7,7 @@ A model is known by what it offers, and reads texts as its task gave them to it:
     states              decoder-only (GPT, Llama)                   <end> text
 """
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError, did_you_mean
 from regard.tasks.batches import padded
 from regard.tasks.offers import can_encode, device_of, has_states, is_encoder_only, reads_both_ways, trained_context
+from regard.tasks.options import Count
 
 POOLINGS = ("mean", "class", "last")
 BATCH = 64  # texts read together
@@ -97,9 +99,7 @@ class Embedder:
         longest = trained_context(model) or sys.maxsize
         self.limit = min(longest - len(self.reading.before) - len(self.reading.after), max_length)
 
-    def embed(
-        self, texts: Sequence[str], *, words: bool = False, progress: Callable[[int], None] | None = None
-    ) -> list[Embedding]:
+    def embed(self, texts: Sequence[str], *, words: bool = False, progress: Count | None = None) -> list[Embedding]:
         """Return the vector of each text, in order, and with `words` a vector a word; that of no tokens is zero."""
         ids = self.tokenizer.encode_batch(texts)
         with torch.inference_mode():
@@ -149,13 +149,22 @@ def _mean(states: Vectors) -> Vectors:
     return states.mean(0) if len(states) else np.zeros(states.shape[1], np.float32)
 
 
+def _takes_ids_alone(states: Callable[..., Tensor]) -> bool:
+    """Whether states may be asked for a text alone: those of a translator need its target, too."""
+    try:
+        inspect.signature(states).bind("ids")
+    except TypeError:
+        return False
+    return True
+
+
 def _reading(model: Any, tokenizer: Tokenizer) -> _Reading:
     start, end = (tokenizer.start_id,), (tokenizer.end_id,)
     if can_encode(model):
         return _Reading(start if is_encoder_only(model) else (), end, model.encode)
-    if has_states(model):
+    if has_states(model) and _takes_ids_alone(model.states):
         return _Reading(end, (), lambda ids, lengths: model.states(ids))
     raise UsageError(
-        f"A {type(model).__name__} offers neither encode nor states: there are no vectors to take from it.",
+        f"A {type(model).__name__} offers neither encode(ids, lengths) nor states(ids): it gives no vectors.",
         "Give the network one of these methods, as regard's own models have them.",
     )

@@ -25,6 +25,7 @@ from regard.evaluation.alignment import Link
 from regard.evaluation.alignment import as_json as links_to_json
 from regard.tasks.banned_words import banning
 from regard.tasks.offers import max_length
+from regard.tasks.options import Count, GenerationOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,17 +43,20 @@ class Output:
     finished: bool = True
     alignment: tuple[Link, ...] | None = None
 
+    def written(self, tokenizer: Tokenizer) -> tuple[int, ...]:
+        """All tokens that the model wrote: the end token too, if it ended the text."""
+        return (*self.ids, tokenizer.end_id) if self.finished else self.ids
+
     def to_json(self) -> dict[str, Any]:
         """All that is known, as data that `json.dumps` takes."""
-        facts = {"text": self.text, "score": self.score, "tokens": self.tokens, "log_probs": self.log_probs}
+        facts = {name: getattr(self, name) for name in ("text", "score", "finished", "tokens", "log_probs")}
         return facts if self.alignment is None else {**facts, "alignment": links_to_json(self.alignment)}
 
 
 class Generator:
     """Generates text with one model (or an ensemble, as a decoder), under the rules of one call.
 
-    banned:  words or phrases that are never written
-    never:   tokens that no training text holds, and so must not be written either; by default padding and start
+    never: tokens that no training text holds, and so must not be written either; by default padding and start
     """
 
     def __init__(
@@ -60,19 +64,20 @@ class Generator:
         tokenizer: Tokenizer,
         decoder: Decoder[Any],
         decoding: DecodingConfig,
+        options: GenerationOptions,
         *,
         device: torch.device,
-        banned: Sequence[str] = (),
         never: Sequence[int] | None = None,
-        seed: int = 1,
     ) -> None:
         self.tokenizer = tokenizer
         self.decoder = decoder
         self.decoding = decoding
         self.device = device
         own = (tokenizer.pad_id, tokenizer.start_id) if never is None else tuple(never)
-        self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.vocab_size), *banning(banned, tokenizer))
-        self.seed = seed
+        banned = banning(options.banned, tokenizer)
+        self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.vocab_size), *banned)
+        self.seed = options.seed
+        self.n_before = options.n_before
 
     def decode(
         self,
@@ -90,32 +95,28 @@ class Generator:
         rules:   beside those of the generator and of its settings
         keys:    a number per input that its random draws depend on
         """
-        request = self.request(limits, prompt=prompt, rules=rules, keys=keys)
+        request = self._request(limits, prompt, rules, keys)
         return decode(self.decoder, self.decoder.start(inputs), request, self.decoding)
 
     def stream(self, inputs: Any, limits: Tensor, *, prompt: Prompt | None = None) -> Iterator[int]:
         """Search for one output, and yield its tokens as they are written; greedy search and sampling only."""
-        request = self.request(limits, prompt=prompt, keys=[0])
+        request = self._request(limits, prompt, (), [0])
         settings = replace(self.decoding, n_best=1)
         for written in stream(self.decoder, self.decoder.start(inputs), request, settings):
             yield from (one.token for one in written)
 
-    def request(
-        self,
-        limits: Tensor,
-        *,
-        prompt: Prompt | None = None,
-        rules: Sequence[Rule] = (),
-        keys: Sequence[int] | None = None,
+    def _request(
+        self, limits: Tensor, prompt: Prompt | None, rules: Sequence[Rule], keys: Sequence[int] | None
     ) -> Request:
-        """What the search is asked for."""
         return Request(
             prompt=self.tokenizer.start_id if prompt is None else prompt,
             end_id=self.tokenizer.end_id,
             limits=limits,
             rules=(*self.rules, *rules),
             seed=self.seed,
-            keys=keys,
+            keys=None if keys is None else [self.n_before + key for key in keys],
+            # Limits that nobody asked for are generous, and most outputs end far before them.
+            usual_share=1.0 if self.decoding.max_length else 0.5,
         )
 
     def output(self, hypothesis: Hypothesis, *, text: str | None = None) -> Output:
@@ -142,7 +143,7 @@ def in_batches(
     *,
     batch_size: int,
     name: Callable[[int], str],
-    progress: Callable[[int], None] | None = None,
+    progress: Count | None = None,
 ) -> list[Any]:
     """Generate for inputs of like lengths together, and return what comes of each in their order.
 

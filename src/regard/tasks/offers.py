@@ -11,12 +11,6 @@ import torch
 from torch import Tensor, nn
 
 
-class Trainable(Protocol):
-    """What every task needs: called with a batch's inputs, it returns logits."""
-
-    def __call__(self, *inputs: Any) -> Tensor: ...
-
-
 class StatesModel(Protocol):
     """A model that separates its states (B, T, D) from its output layer: the logits of a whole batch are never kept."""
 

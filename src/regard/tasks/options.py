@@ -7,14 +7,19 @@ from typing import Any, Self, TypeVar
 
 from regard.config import DataConfig, DecodingConfig, RunConfig, changed
 from regard.config.keywords import DataSettings, DecodingSettings
-from regard.errors import UsageError, did_you_mean
-from regard.runtime import mix
+from regard.config.synonyms import near_name
+from regard.errors import UsageError
 from regard.tasks.spec import find_spec
 
 Progress = Callable[[str, int], None]  # what is being done, and how many of it are
+Count = Callable[[int], None]  # of one thing that is being done, how many are
 
 
 def no_progress(what: str, done: int) -> None:
+    """Tell nobody."""
+
+
+def no_count(done: int) -> None:
     """Tell nobody."""
 
 
@@ -33,8 +38,8 @@ class Options:
     paired: bool = False
     progress: Progress = no_progress
 
-    def chunk(self, number: int) -> Self:
-        """The options for the n-th chunk, from 0, of inputs that are predicted in several calls."""
+    def after(self, n_inputs: int) -> Self:
+        """The options for further inputs of a stream, of which so many were predicted in calls before."""
         return self
 
 
@@ -44,16 +49,18 @@ class GenerationOptions(Options):
 
     decoding:  how output is searched for; None for the run's own settings
     seed:      of sampling
+    n_before:  how many inputs of the same stream were predicted before: an input's draws depend on its number
     banned:    words or phrases that are never written
     """
 
     decoding: DecodingConfig | None = None
     seed: int = 1
+    n_before: int = 0
     banned: tuple[str, ...] = ()
 
-    def chunk(self, number: int) -> Self:
-        """The same with a seed of its own: equal inputs of two chunks are drawn independently."""
-        return dataclasses.replace(self, seed=mix(self.seed, "chunk", number)) if number else self
+    def after(self, n_inputs: int) -> Self:
+        """The same for inputs with later numbers."""
+        return dataclasses.replace(self, n_before=self.n_before + n_inputs)
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)
@@ -70,10 +77,11 @@ def make_options(kind: type[OptionsType], config: RunConfig, given: Mapping[str,
     writing = {key for key in DecodingSettings.__annotations__ if spec.reads_setting("decoding", key)}
     for name in given:
         if name not in own | reading | writing:
-            raise UsageError(
-                f"'{name}' does not apply to {spec.name} runs.", did_you_mean(name, own | reading | writing)
-            )
-    options = kind(**{name: value for name, value in given.items() if name in own})
+            raise UsageError(f"'{name}' does not apply to {spec.name} runs.", near_name(name, own | reading | writing))
+    several = {field.name for field in dataclasses.fields(kind) if isinstance(field.default, tuple)}
+    # One text where several may be given is one of them, not its letters.
+    wrapped = {name: (value,) for name, value in given.items() if name in several and isinstance(value, str)}
+    options = kind(**{name: wrapped.get(name, value) for name, value in given.items() if name in own})
     for table, names in (("data", reading), ("decoding", writing)):
         settings = {name: value for name, value in given.items() if name in names - own}
         if settings:

@@ -70,7 +70,8 @@ class TaskSpec:
             generating = command == self.verb or "metrics" in self.options.get(command, ())
             return self.generates and generating and self.reads_setting("decoding", option)
         if option in _COLUMNS:
-            return self.reads_setting("data", option)
+            reads_files = command != "predict" or self.takes_option(command, "data")
+            return reads_files and self.reads_setting("data", option)
         claimed = any(option in other.options.get(command, ()) for other in TASKS.values())
         return not claimed or option in self.options.get(command, ())
 
@@ -79,6 +80,11 @@ class TaskSpec:
         if command == "embed":
             return not self.reads_images
         return command == self.verb or all(command != other.verb for other in TASKS.values())
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The keys that this task, and not all others, called otherwise once, with today's names."""
+        return _RENAMED.get(self.reads, {})
 
     @property
     def reads_images(self) -> bool:
@@ -100,7 +106,7 @@ _BY_EPOCHS = {"epochs": 10, "min_steps": 500}
 # A text of which something is said is read whole: this leaves special tokens their place among 512 positions.
 _WHOLE: Mapping[str, Any] = {"max_length": 500}
 # AdamW as BERT has it (Devlin et al. 2019, A.2 and A.3).
-_ENCODER: Mapping[str, Any] = {
+_ADAMW: Mapping[str, Any] = {
     "label_smoothing": 0.0,
     "learning_rate": 0.0005,
     "schedule": "auto",
@@ -109,11 +115,24 @@ _ENCODER: Mapping[str, Any] = {
     "epsilon": 1e-8,
     "weight_decay": 0.01,
 }
-_TABLE = ("text", "text_b", "label", "split_column", "max_length")
-_COLUMNS = frozenset({"source", "target", "text", "text_b", "label", "split_column"})
+# What is read of a run file by tasks over running text, and by those over a table of labelled texts.
+_TEXT: Mapping[str, tuple[str, ...]] = {
+    "data": ("text", "separator", "max_length"),
+    "tokenizer": _TOKENIZER,
+    "training": ("batch_tokens", "label_smoothing"),
+}
+_TABLE: Mapping[str, tuple[str, ...]] = {
+    "data": ("text", "text_b", "label", "split_column", "max_length"),
+    "tokenizer": _TOKENIZER,
+    "training": ("batch_tokens",),
+}
+_COLUMNS = frozenset({"source", "target", "text", "text_b", "image", "label", "split_column"})
+# What tasks that read such data called a key once.
+_RENAMED = {"text": {"data.source": "data.text"}, "captions": {"data.source": "data.image"}}
 _GENERATION = frozenset({*_DECODING, "seed", "banned"})
 _TEXT_METRICS = frozenset({"metrics", "tokenize", "lowercase"})
-_ROWS = frozenset({"on_bad", "split"})  # of a test set in which some rows may be bad, or of other splits
+_FILE = frozenset({"data", "on_bad"})  # of which some rows may be bad
+_ROWS = frozenset({"split"})  # of a test set in which some rows may be of other splits
 
 TASKS: Mapping[str, TaskSpec] = {
     spec.name: spec
@@ -156,26 +175,12 @@ TASKS: Mapping[str, TaskSpec] = {
             sample_labels=("given", "followed", "written"),
             generates=True,
             families=("gpt", "llama"),
-            settings={
-                "data": ("source", "separator", "max_length"),
-                "tokenizer": _TOKENIZER,
-                "training": ("batch_tokens", "label_smoothing"),
-                "decoding": _DECODING,
-            },
+            settings={**_TEXT, "decoding": _DECODING},
             defaults={
-                "training": {
-                    "label_smoothing": 0.0,
-                    "learning_rate": 0.001,
-                    "schedule": "auto",
-                    "warmup": 100,
-                    "beta2": 0.99,
-                    "epsilon": 1e-8,
-                    "weight_decay": 0.1,
-                },
+                "training": {**_ADAMW, "learning_rate": 0.001, "beta2": 0.99, "weight_decay": 0.1},
                 "decoding": {"beam": 1, "sample": True, "temperature": 0.8},
             },
             end=_BY_STEPS,
-            options={"evaluate": frozenset({"on_bad"}), "compare": frozenset({"on_bad"})},
         ),
         TaskSpec(
             name="mask",
@@ -191,20 +196,11 @@ TASKS: Mapping[str, TaskSpec] = {
             sample_labels=("hidden", "was", "guessed"),
             families=("bert", "recurrent-encoder"),
             head="words",
-            settings={
-                "data": ("source", "separator", "max_length"),
-                "tokenizer": _TOKENIZER,
-                "corruption": ("rate",),
-                "training": ("batch_tokens", "label_smoothing"),
-            },
-            defaults={"training": {**_ENCODER, "learning_rate": 0.001}},
+            settings={**_TEXT, "corruption": ("rate",)},
+            defaults={"training": {**_ADAMW, "learning_rate": 0.001}},
             end=_BY_STEPS,
             blank="[MASK]",
-            options={
-                "predict": frozenset({"top"}),
-                "evaluate": frozenset({"on_bad"}),
-                "compare": frozenset({"on_bad"}),
-            },
+            options={"predict": frozenset({"top"})},
         ),
         TaskSpec(
             name="denoise",
@@ -220,17 +216,10 @@ TASKS: Mapping[str, TaskSpec] = {
             sample_labels=("hidden", "was", "guessed"),
             generates=True,
             families=("t5", "transformer"),
-            settings={
-                "data": ("source", "separator", "max_length"),
-                "tokenizer": _TOKENIZER,
-                "corruption": ("rate", "span"),
-                "training": ("batch_tokens", "label_smoothing"),
-                "decoding": _DECODING,
-            },
+            settings={**_TEXT, "corruption": ("rate", "span"), "decoding": _DECODING},
             defaults={"training": {"label_smoothing": 0.0}, "decoding": {"beam": 1}},
             end=_BY_STEPS,
             blank="[MASK]",
-            options={"evaluate": frozenset({"on_bad"}), "compare": frozenset({"on_bad"})},
         ),
         TaskSpec(
             name="classify",
@@ -246,26 +235,22 @@ TASKS: Mapping[str, TaskSpec] = {
             families=("bert", "recurrent-encoder"),
             head="sequence",
             n_outputs=2,
-            settings={
-                "data": _TABLE,
-                "tokenizer": _TOKENIZER,
-                "training": ("batch_tokens", "label_smoothing", "class_weights"),
-            },
-            defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "accuracy"}},
+            settings={**_TABLE, "training": ("batch_tokens", "label_smoothing", "class_weights")},
+            defaults={"data": _WHOLE, "training": {**_ADAMW, "batch_tokens": 1024, "best_by": "accuracy"}},
             end=_BY_EPOCHS,
             options={
-                "predict": frozenset({"data", "top"}),
+                "predict": _FILE | {"top"},
                 "evaluate": _ROWS | {"output", "picture"},
                 "compare": _ROWS,
             },
         ),
         TaskSpec(
             name="tag",
-            about="sequence tagging: a tag for each word, such as parts of speech or named entities",
+            about="sequence tagging: a tag for each word, such as named entities, or for each vector of a sequence",
             home="regard.tasks.labelling.tagging:TaggingTask",
             run="Tagger",
             reads="words",
-            files="CoNLL files: a word and its tag per line, a blank line between sentences",
+            files="CoNLL files: a word and its tag per line, a blank line between sentences; NPZ or CSV for vectors",
             unit="sentences",
             throughput_unit="words",
             metrics=("entity_f1", "accuracy", "loss"),
@@ -273,18 +258,10 @@ TASKS: Mapping[str, TaskSpec] = {
             families=("bert", "recurrent-encoder"),
             head="tokens",
             n_outputs=2,
-            settings={
-                "data": ("text", "label", "max_length"),
-                "tokenizer": _TOKENIZER,
-                "training": ("batch_tokens", "label_smoothing"),
-            },
-            defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "entity_f1"}},
+            settings={**_TEXT, "data": ("text", "label", "max_length")},
+            defaults={"data": _WHOLE, "training": {**_ADAMW, "batch_tokens": 1024, "best_by": "entity_f1"}},
             end=_BY_EPOCHS,
-            options={
-                "predict": frozenset({"data"}),
-                "evaluate": frozenset({"on_bad", "output"}),
-                "compare": frozenset({"on_bad"}),
-            },
+            options={"predict": _FILE, "evaluate": frozenset({"output"})},
         ),
         TaskSpec(
             name="regress",
@@ -300,10 +277,10 @@ TASKS: Mapping[str, TaskSpec] = {
             families=("bert", "recurrent-encoder"),
             head="sequence",
             n_outputs=1,
-            settings={"data": _TABLE, "tokenizer": _TOKENIZER, "training": ("batch_tokens",)},
-            defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "spearman"}},
+            settings=_TABLE,
+            defaults={"data": _WHOLE, "training": {**_ADAMW, "batch_tokens": 1024, "best_by": "spearman"}},
             end=_BY_EPOCHS,
-            options={"predict": frozenset({"data"}), "evaluate": _ROWS | {"output"}, "compare": _ROWS},
+            options={"predict": _FILE, "evaluate": _ROWS | {"output"}, "compare": _ROWS},
         ),
         TaskSpec(
             name="similarity",
@@ -319,10 +296,10 @@ TASKS: Mapping[str, TaskSpec] = {
             sample_labels=("texts", "score", "predicted"),
             families=("bert", "recurrent-encoder"),
             head="none",
-            settings={"data": _TABLE, "tokenizer": _TOKENIZER, "training": ("batch_tokens",)},
-            defaults={"data": _WHOLE, "training": {**_ENCODER, "batch_tokens": 1024, "best_by": "spearman"}},
+            settings=_TABLE,
+            defaults={"data": _WHOLE, "training": {**_ADAMW, "batch_tokens": 1024, "best_by": "spearman"}},
             end=_BY_EPOCHS,
-            options={"predict": frozenset({"data"}), "evaluate": _ROWS | {"output"}, "compare": _ROWS},
+            options={"predict": _FILE, "evaluate": _ROWS | {"output"}, "compare": _ROWS},
         ),
         TaskSpec(
             name="image",
@@ -343,12 +320,12 @@ TASKS: Mapping[str, TaskSpec] = {
                 "training": ("batch_images", "label_smoothing", "class_weights"),
             },
             defaults={
-                "training": {**_ENCODER, "learning_rate": 0.001, "weight_decay": 0.05, "best_by": "accuracy"},
+                "training": {**_ADAMW, "learning_rate": 0.001, "weight_decay": 0.05, "best_by": "accuracy"},
                 "runtime": {"workers": 2},
             },
             end=_BY_EPOCHS,
             options={
-                "predict": frozenset({"top", "picture"}),
+                "predict": frozenset({"top"}),
                 "evaluate": _ROWS | {"output", "picture", "blocks"},
                 "compare": _ROWS,
             },
@@ -367,7 +344,7 @@ TASKS: Mapping[str, TaskSpec] = {
             generates=True,
             families=("captioner",),
             settings={
-                "data": ("source", "text", "split_column", "max_length", "image_size", "channels"),
+                "data": ("image", "text", "split_column", "max_length", "image_size", "channels"),
                 "tokenizer": _TOKENIZER,
                 "augmentation": ("crop", "mirror", "cutout"),
                 "training": ("batch_images", "label_smoothing"),
@@ -376,7 +353,6 @@ TASKS: Mapping[str, TaskSpec] = {
             defaults={"training": {"learning_rate": 0.001, "batch_images": 32}, "runtime": {"workers": 2}},
             end=_BY_EPOCHS,
             options={
-                "predict": frozenset({"picture"}),
                 "evaluate": _ROWS | _TEXT_METRICS | {"output"},
                 "compare": _ROWS | _TEXT_METRICS,
             },

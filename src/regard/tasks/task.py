@@ -4,7 +4,7 @@ A task owns its job: it turns examples into batches, a model's logits into a los
 knows neither the optimizer nor the run folder's checkpoints. What is known of it without torch is its row in `spec.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
+from regard.evaluation.scores import Score
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.options import Options, Progress
 from regard.tasks.results import Result
@@ -22,6 +23,7 @@ from regard.tasks.spec import TaskSpec
 
 Indices = npt.NDArray[np.int64]
 N_SAMPLES = 3  # predictions that a validation shows
+Sample = tuple[str, str, str]  # input, expected, predicted: what the task calls them
 
 OptionsType = TypeVar("OptionsType", bound=Options, contravariant=True)
 
@@ -54,7 +56,18 @@ class Validation:
 
     loss: float
     scores: Mapping[str, float]
-    samples: tuple[tuple[str, str, str], ...] = ()  # input, expected, predicted: what the task calls them
+    samples: tuple[Sample, ...] = ()
+
+    @classmethod
+    def of(cls, scores: Iterable[Score], samples: Iterable[Sample] = ()) -> Self:
+        """From scores, of which the first is the loss."""
+        loss, *others = scores
+        return cls(loss=loss.value, scores={score.name: score.value for score in others}, samples=tuple(samples))
+
+
+def sample_rows(n: int) -> range:
+    """Which of n examples a validation shows: a few, in equal distances."""
+    return range(0, n, max(1, n // N_SAMPLES))[:N_SAMPLES]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +79,7 @@ class Prepared:
     valid: Examples
     facts: tuple[tuple[str, str], ...]  # what the report shows, label and text
     hashes: Mapping[str, str]  # the content of each file that was read
+    example: str = ""  # what the command that uses the run may be given, where it is not as the task's spec has it
 
 
 class Task(Protocol):

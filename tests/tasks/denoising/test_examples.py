@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.pipeline.corpus import Corpus, CorpusWriter
+from regard.data.pipeline.corpus import NUMBER, Corpus, CorpusWriter
 from regard.data.text.tokenizer_training import learn
 from regard.tasks.denoising.examples import ENDS, SegmentExamples
 
@@ -22,9 +22,7 @@ def make_examples(
 ) -> SegmentExamples:
     """Documents of rows of ids, as `running_text` writes them."""
     with CorpusWriter(folder) as writer:
-        writer.add_ids("ids", vocab_size=1000)
-        writer.add_numbers("file")
-        writer.add_numbers("line")
+        writer.add(ids=1000, file=NUMBER, line=NUMBER)
         for number, rows in enumerate(documents):
             for nth, row in enumerate(rows):
                 writer.append(ids=row if nth else [END, *row], file=0, line=10 * number + nth)

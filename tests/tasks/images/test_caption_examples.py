@@ -34,6 +34,8 @@ def test_a_batch_has_an_image_once_and_all_its_captions(tmp_path: Path) -> None:
 
 def test_an_image_with_fewer_captions_is_scored_by_those_it_has() -> None:
     class Captions:
+        image_set = None
+
         def captions_of(self, image: int) -> list[str]:
             return [["a b c d", "e f g h", "a b c h"], ["i j k l"]][image]
 

@@ -20,7 +20,13 @@ def test_how_a_caption_is_shown() -> None:
     one = Caption(image="a\tb.png", outputs=(output("a dog\nruns", -0.5),))
     assert one.lines() == ["a b.png\ta dog runs"]
     assert one.cells() == {"image": "a\tb.png", "caption": "a dog\nruns", "score": -0.5}
-    candidate = {"text": "a dog\nruns", "score": -0.5, "tokens": ("a dog\nruns",), "log_probs": (-0.5,)}
+    candidate = {
+        "text": "a dog\nruns",
+        "score": -0.5,
+        "finished": True,
+        "tokens": ("a dog\nruns",),
+        "log_probs": (-0.5,),
+    }
     assert one.to_json() == {"image": "a\tb.png", "caption": "a dog\nruns", "candidates": [candidate]}
 
 

@@ -16,7 +16,7 @@ from regard import config as configuration
 from regard.api import Captioner
 from regard.data.captions.dataset import read_captions
 from regard.data.images.decoding import BadImageError
-from regard.errors import UsageError
+from regard.errors import ConfigError, DataError, UsageError
 from regard.models import captioner
 from regard.models.presets import build_model, model_config
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
@@ -54,6 +54,23 @@ def test_what_is_told_before_the_first_step(tmp_path: Path) -> None:
     assert facts["validation"] == f"{2 * n_valid} captions of {n_valid} images, held out"
     assert facts["augmentation"] == "moved by up to 1 pixels"
     assert facts["vocabulary"].endswith("tokens (words)")
+
+
+def test_word_vectors_are_put_in_and_told(tmp_path: Path) -> None:
+    captions = draw_captions(tmp_path / "images")
+    word = Path(captions).read_text(encoding="utf-8").splitlines()[-1].split("\t")[-1].split()[0]
+    path = tmp_path / "vectors.txt"
+    path.write_text(f"1 32\n{word} {' '.join(map(str, range(32)))}\n", encoding="utf-8")
+    prepared = prepare(tmp_path, {"tokenizer.vectors": str(path)})
+    task, model, _ = parts(prepared)
+    task.initialise(model)
+    [number] = task.tokenizer.encode(word)
+    assert model.get_parameter("text.target_embedding.tokens.weight")[number].tolist() == list(range(32))
+    assert dict(prepared.facts)["vectors"] == f"1 of {task.tokenizer.vocab_size} words, from {path}"
+    assert dict(prepared.facts)["tokenizer loss"] == task.tokenizer.loss
+    path.write_text(f"1 2\n{word} 1 2\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"Set model\.decoder\.d_model = 2"):
+        parts(prepare(tmp_path, {"tokenizer.vectors": str(path)}))[0].initialise(model)
 
 
 def test_the_loss_is_that_of_each_caption_with_its_own_image(tmp_path: Path) -> None:
@@ -141,6 +158,9 @@ def test_an_image_that_cannot_be_read_is_an_error_or_skipped(caption_run: Path, 
 def test_the_scores_against_all_captions(caption_run: Path) -> None:
     run = Captioner.load(caption_run)
     table = str(caption_run.parent / "images" / "captions.tsv")
+    with pytest.raises(DataError) as caught:
+        run.evaluate(table, split="valid")
+    assert caught.value.problem == f"{table}: it is not divided into splits, and the split valid was asked for."
     found = run.evaluate(table, split="all")
     assert [score.name for score in found.scores] == ["bleu", "chrf", "perplexity"]
     assert found["bleu"] > 80

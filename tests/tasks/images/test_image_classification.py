@@ -264,6 +264,12 @@ def test_the_split_that_is_scored(image_run: Path, tmp_path: Path) -> None:
     run = ImageClassifier.load(image_run)
     counts = [run.evaluate(tmp_path / "split", split=split).count for split in ("", "test", "train", "all")]
     assert counts == [2, 2, 3, 8]
+    assert run.evaluate(stripes).count == run.evaluate(stripes, split="all").count == 3
+    for split in ("valid", "test"):
+        with pytest.raises(DataError) as caught:
+            run.evaluate([tmp_path / "split", stripes], split=split)
+        assert caught.value.problem == f"{stripes}: it is not divided into splits, and the split {split} was asked for."
+        assert caught.value.remedy == "Leave --split out to score all of it, unless the run was trained on it."
 
 
 def test_a_class_among_the_five_likeliest(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Preprocessing of images: what a run keeps, what is decoded, and how pixels are normalised."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,20 @@ def test_what_a_run_keeps_of_its_images(tmp_path: Path) -> None:
     (tmp_path / "vocabulary" / "images.json").write_text('{"size": 8}')
     with pytest.raises(DataError, match=r"images\.json: not what a run keeps of its images: KeyError"):
         ImageTable.load(tmp_path / "vocabulary")
+
+
+@pytest.mark.parametrize(
+    "change", [{"mean": [0.5]}, {"deviation": [0.5] * 4}, {"counts": [1]}, {"mean": [10**400] * 3}, {"labels": 3}]
+)
+def test_values_that_do_not_belong_together(tmp_path: Path, change: dict[str, object]) -> None:
+    TABLE.save(tmp_path)
+    file = tmp_path / "images.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), **change}))
+    with pytest.raises(DataError, match=r"images\.json: not what a run keeps of its images: "):
+        ImageTable.load(tmp_path)
+    file.write_text("[" * 100_000)
+    with pytest.raises(DataError, match="nested too deeply"):
+        ImageTable.load(tmp_path)
 
 
 def test_what_follows_from_the_shape() -> None:
@@ -67,4 +82,5 @@ def test_what_is_no_image_at_all_is_an_error_even_if_unreadable_ones_are_skipped
 
 
 def test_the_split_to_score() -> None:
-    assert [split_to_score(split) for split in ("", "test", "valid", "all")] == ["test", "test", "valid", ""]
+    expected = {"": ("test", False), "test": ("test", True), "valid": ("valid", True), "all": ("", False)}
+    assert {split: split_to_score(split) for split in expected} == expected

@@ -1,13 +1,10 @@
 """Class weights: all classes count the same, and only where there are classes."""
 
-import pytest
 import torch
 
 from regard.config import RunConfig, TrainingConfig
-from regard.errors import ConfigError
 from regard.tasks.labelling.class_weights import (
     balanced_weights,
-    check_class_weights,
     class_weights,
     weighed,
     weight_facts,
@@ -38,8 +35,3 @@ def test_what_is_told_of_weights() -> None:
     assert weight_signature(weights) == "|class weights:balanced"
     none = class_weights(RunConfig(task="image"), (30, 10))
     assert (none, weight_facts(none, ("cat", "dog")), weight_signature(none)) == (None, [], "")
-
-
-def test_class_weights_that_are_none_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^training\.class_weights cannot be 'balance'\.\nDid you mean balanced\?"):
-        check_class_weights(RunConfig(task="classify", training=TrainingConfig(class_weights="balance")))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from regard.data.pipeline.corpus import Corpus, CorpusWriter
+from regard.data.pipeline.corpus import NUMBER, Corpus, CorpusWriter
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import learn
 from regard.tasks.labelling.examples import (
@@ -23,9 +23,7 @@ def tokenizer() -> Tokenizer:
 
 def corpus_of(folder: Path, texts: list[list[int]]) -> Corpus:
     with CorpusWriter(folder / "corpus") as writer:
-        writer.add_ids("ids", vocab_size=10)
-        for name in ("file", "line", "label"):
-            writer.add_numbers(name)
+        writer.add(ids=10, file=NUMBER, line=NUMBER, label=NUMBER)
         for number, ids in enumerate(texts):
             writer.append(ids=ids, file=number % 2, line=number + 1, label=number)
     return Corpus.open(folder / "corpus")
@@ -69,7 +67,7 @@ def test_vectors_are_padded_with_zeros() -> None:
 
 def test_vectors_of_a_corpus_are_the_numbers_whose_bits_it_keeps(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "corpus") as writer:
-        writer.add_ids("vectors", vocab_size=1 << 32)
+        writer.add(vectors=1 << 32)
         for values in ([1.5, -2.0, 3.0, 0.25], [7.0, 8.0]):
             writer.append(vectors=np.array(values, np.float32).view(np.uint32))
     sequences = VectorSequences(Corpus.open(tmp_path / "corpus").ragged["vectors"], 2)

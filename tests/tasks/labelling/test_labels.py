@@ -1,5 +1,7 @@
 """What a run's labels are: kept beside its vocabulary, told in the report."""
 
+import json
+import math
 import re
 from pathlib import Path
 
@@ -45,7 +47,14 @@ def test_a_run_of_another_task_has_no_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["no JSON", "[]", '{"task": "tag", "labels": 3}', '{"task": "tag", "labels": ["a"]}']
+    "content",
+    [
+        *("no JSON", "[]", "3", "[" * 100_000, '{"task": "tag", "labels": 3}', '{"task": "tag", "labels": ["a"]}'),
+        *(
+            json.dumps({"task": "tag", **vars(TABLE), **change})
+            for change in ({"counts": [1]}, {"counts": ["x", "y"]}, {"offset": math.nan}, {"scale": 10**400})
+        ),
+    ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "labels.json").write_text(content)

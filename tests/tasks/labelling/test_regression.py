@@ -115,6 +115,8 @@ def test_a_network_of_ones_own_measures_too(tmp_path: Path) -> None:
 
 def test_a_number_shows_itself() -> None:
     found = Measured(value=1.23456789, cut=True)
-    assert found.lines() == ["1.23457"]
+    assert found.lines() == ["1.23456789"]
+    single = np.float32(2) / np.float32(3)
+    assert np.float32(Measured(value=float(single)).lines()[0]) == single
     assert found.cells() == {"prediction": 1.23456789}
     assert found.to_json() == {"value": 1.23456789, "cut": True}

@@ -71,6 +71,8 @@ GREEDY = DecodingConfig(beam=1, max_length=60)
 
 def test_it_goes_on_past_its_context_and_stops_at_the_end(run: regard.Run) -> None:
     [found] = run.generate(["abc"], decoding=GREEDY)
+    assert run.generate("abc", decoding=GREEDY) == found
+    assert run.options({"banned": "de"}) == run.options({"banned": ("de",)})  # a word, not its letters
     assert found.text == "defghijklmnopqrstuvwxyz\n"
     [continuation] = found.outputs
     assert continuation.finished

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.pipeline.corpus import Corpus, CorpusWriter
+from regard.data.pipeline.corpus import NUMBER, Corpus, CorpusWriter
 from regard.tasks.language_model.examples import WindowExamples
 
 CPU = torch.device("cpu")
@@ -15,9 +15,7 @@ END = 2
 
 def make_examples(tmp_path: Path, rows: list[list[int]], *, context: int = 8, batch_tokens: int = 24) -> WindowExamples:
     with CorpusWriter(tmp_path / "corpus") as writer:
-        writer.add_ids("ids", vocab_size=1000)
-        writer.add_numbers("file")
-        writer.add_numbers("line")
+        writer.add(ids=1000, file=NUMBER, line=NUMBER)
         for number, row in enumerate(rows):
             writer.append(ids=row, file=0, line=10 * number)
     corpus = Corpus.open(tmp_path / "corpus")
@@ -71,3 +69,4 @@ def test_documents_are_told_apart_where_a_window_has_several(tmp_path: Path) -> 
 def test_places_are_those_of_the_text(tmp_path: Path) -> None:
     examples = make_examples(tmp_path, [[END, 10, 11], [12, 13], [END]])
     assert examples.places(np.array([-3, 0, 3, 5])) == ["a.txt:0", "a.txt:0", "a.txt:10", "a.txt:20"]
+    assert examples.places(np.array([2, 4])) == ["a.txt:0 + 2 tokens", "a.txt:10"]

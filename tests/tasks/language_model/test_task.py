@@ -13,6 +13,7 @@ from regard.models.gpt import GPT, GPTConfig
 from regard.tasks.language_model.corpus_loss import text_costs
 from regard.tasks.language_model.examples import WindowExamples
 from regard.tasks.language_model.task import LanguageModelTask
+from regard.tasks.options import GenerationOptions
 from regard.tasks.task import Prepared
 
 TEXT = "the dog sees the cat\nthe cat sees a tree\n" * 20
@@ -48,7 +49,7 @@ def test_what_each_token_costs_adds_up_to_the_loss(tmp_path: Path) -> None:
     file = tmp_path / "test.jsonl"
     file.write_text('{"text": "the dog sees a tree"}\n{"text": "the cat"}\n')
     encoded: list[tuple[str, int]] = []
-    text = task.read([str(file)], task.config.data, progress=lambda what, done: encoded.append((what, done)))
+    text = task.read([str(file)], GenerationOptions(progress=lambda what, done: encoded.append((what, done))))
     assert encoded == [("encoding", 2)]
     done: list[int] = []
     losses = task.losses(model, text, progress=done.append)

@@ -11,10 +11,13 @@ import regard
 from regard.api import Run
 from regard.config import DecodingConfig
 from regard.errors import UsageError
+from regard.evaluation.alignment import Link
 from regard.evaluation.generated_text import score_translations
 from regard.models.transformer import Transformer, TransformerConfig
+from regard.tasks.generation import Output
+from regard.tasks.translation.lengths import UsualSource
 from regard.tasks.translation.task import TranslationTask
-from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions, _first_words
+from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions
 
 GREEDY = DecodingConfig(beam=1)
 BEAM = DecodingConfig(beam=4)
@@ -252,12 +255,59 @@ def test_a_long_line_is_split_translated_and_joined(run: Run) -> None:
     assert long.source == LONG
 
 
+def test_each_sentence_is_translated_by_itself_where_training_had_single_ones(run: Run) -> None:
+    assert run.task.usual.sentences == 1
+    assert run.translate(LONG).text == " ".join(run.translate(part).text for part in PARTS)
+    pairs = TranslationTask(run.task.vocabulary, run.config, usual=UsualSource(tokens=100, sentences=2))
+    (found,) = translated(pairs, run, [LONG], BEAM)
+    assert [part.source for part in found.parts[0]] == [" ".join(PARTS[:2]), PARTS[2]]
+    few = TranslationTask(run.task.vocabulary, run.config, usual=UsualSource(tokens=12, sentences=2))
+    assert translated(few, run, [LONG], BEAM)[0].n_parts == 3
+
+
+def test_white_space_and_lines_stay(run: Run) -> None:
+    first, second, third = (one.text for one in run.translate(PARTS, decoding=BEAM))
+    (found,) = run.translate([f"  {PARTS[0]}\n\n\t{PARTS[1]}  {PARTS[2]} \r\n"], decoding=BEAM)
+    assert found.text == f"  {first}\n\n\t{second}  {third} \r\n"
+    assert found.lines() == [f"  {first}", "", f"\t{second}  {third}", ""]
+    assert found.n_parts == 3
+    assert found.truncation == "translated in parts"
+    (lines,) = run.translate([f"{PARTS[0]}\n{PARTS[1]}"], decoding=BEAM)
+    assert lines.text == f"{first}\n{second}"
+    assert lines.truncation == "", "lines are no parts of a line"
+    (alone,) = run.translate(["\ta dog\u2028"], decoding=BEAM)
+    assert alone.text == f"\t{run.translate('a dog', decoding=BEAM).text}\u2028"
+    assert alone.n_parts == 1
+
+
+def test_a_line_break_that_the_model_writes_ends_no_line() -> None:
+    written = Output(text="ein\nHund\tda", score=0.0, ids=(), tokens=(), log_probs=())
+    assert Translation(source="a dog there", outputs=(written,)).lines() == ["ein Hund da"]
+
+
+def test_the_json_says_which_part_hit_its_limit(run: Run) -> None:
+    limited = DecodingConfig(beam=1, max_length=4)
+    (found,) = run.translate([LONG], decoding=limited)
+    (written,) = found.to_json()["translations"]
+    alone = [run.translate(part, decoding=limited).outputs[0] for part in PARTS]
+    assert [part["finished"] for part in written["parts"]] == [one.finished for one in alone]
+    assert [part["source"] for part in written["parts"]] == PARTS
+    assert " ".join(part["text"] for part in written["parts"]) == found.text
+    assert {one.finished for one in alone} == {True, False}
+    assert written["finished"] is False
+    assert "parts" not in run.translate("man", decoding=BEAM).to_json()["translations"][0]
+
+
+def fitting(translator: LineTranslator, line: str) -> list[str]:
+    return [line[start:end] for start, end in translator._fitting(line)]
+
+
 def test_learned_positions_limit_what_is_read_and_written(run: Run) -> None:
     line = " ".join(["the big old dog"] * 10)
     translator = short_sighted(run, DecodingConfig(beam=2, min_length=100))
     (found,) = translator.translate([line])
     assert found.n_parts >= 5
-    assert all(len(run.task.vocabulary.source.encode(part)) <= 8 for part in translator._fitting(line))
+    assert all(len(run.task.vocabulary.source.encode(part)) <= 8 for part in fitting(translator, line))
     assert len(found.outputs[0].tokens) == 8 * found.n_parts
     assert short_sighted(run, DecodingConfig(beam=2), align=True).translate([line])[0].outputs[0].alignment
 
@@ -295,8 +345,15 @@ def test_a_long_line_is_aligned_as_one(run: Run) -> None:
     assert n_written == len(found.text.split())
 
 
-def test_a_part_may_begin_inside_a_word() -> None:
-    assert _first_words("他来了。她走了 last", ["他来了。", "她走了", "last"]) == [0, 0, 1]
+def test_words_are_counted_over_parts_without_a_space_between_them(run: Run) -> None:
+    translator = LineTranslator(run.task.vocabulary, [run.model], GREEDY, TranslationOptions(align=True), max_length=9)
+    links = (Link(source=0, target=0, score=1.0),)
+    row = tuple(
+        Output(text=text, score=0.0, ids=(), tokens=(), log_probs=(), alignment=links) for text in ("好。", "no", "yes")
+    )
+    found = translator._concatenated("他来了。她走了 last", [(0, 4), (4, 7), (8, 12)], row)
+    assert found.text == "好。no yes"
+    assert [(link.source, link.target) for link in found.alignment or ()] == [(0, 0), (0, 0), (1, 1)]
 
 
 def test_without_align_there_are_no_links(run: Run) -> None:

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from regard.data import batching
 from regard.data.pipeline.corpus import Corpus, Integers
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.batches import locations, pad
+from regard.tasks.batches import CorpusExamples, pad, stream_locations
 from regard.tasks.task import Indices
 
 ENDS = 2  # the start and the end token of a segment
@@ -56,7 +55,7 @@ class SegmentBatch:
         return [ids[1 : length - 1] for ids, length in zip(self.ids[rows], self.lengths[rows], strict=True)]
 
 
-class SegmentExamples:
+class SegmentExamples(CorpusExamples):
     """Segments of at most `longest` tokens between their start and end tokens, in batches under a budget of tokens."""
 
     def __init__(
@@ -69,12 +68,9 @@ class SegmentExamples:
         batch_tokens: int,
         seed: int,
     ) -> None:
-        self.corpus = corpus
-        self.files = files
+        super().__init__(corpus, files, batch_tokens=batch_tokens, seed=seed)
         self.tokenizer = tokenizer
         self.longest = longest
-        self.batch_tokens = batch_tokens
-        self.seed = seed
         self.stream: Integers = corpus.ragged["ids"].values
         starts, lengths = _cut(_documents(corpus, tokenizer.end_id), longest)
         if corpus.facts["n_unknown"]:
@@ -85,19 +81,13 @@ class SegmentExamples:
         self.starts = starts
         self.lengths = (lengths + ENDS).astype(np.int32)
 
-    def __len__(self) -> int:
-        return len(self.starts)
-
     @property
     def n_tokens(self) -> int:
         """How many tokens of text there are."""
         return int(self.lengths.sum()) - ENDS * len(self)
 
-    def order(self, epoch: int) -> list[Indices]:
-        return batching.plan(self.lengths, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
-
-    def fixed_order(self) -> list[Indices]:
-        return batching.fixed_batches(self.lengths, self.batch_tokens)
+    def about_size(self) -> str:
+        return f"{len(self):,} segments of at most {self.longest:,}"
 
     def batch(self, indices: Indices, device: torch.device) -> SegmentBatch:
         numbers = np.asarray(indices, dtype=np.int64)
@@ -108,8 +98,7 @@ class SegmentExamples:
         return SegmentBatch(ids, lengths, numbers, device)
 
     def places(self, indices: Indices) -> list[str]:
-        rows = np.searchsorted(self.corpus.ragged["ids"].offsets, self.starts[indices], side="right") - 1
-        return locations(self.corpus, self.files, rows)
+        return stream_locations(self.corpus, self.files, self.starts[indices])
 
 
 def _documents(corpus: Corpus, end_id: int) -> npt.NDArray[np.int64]:

@@ -28,11 +28,15 @@ class Guess:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Filled(Result):
-    """A text with blanks, the text with the best guess in each of them, and for each its guesses, best first."""
+    """A text with blanks, the text with the best guess in each of them, and for each its guesses, best first.
+
+    ids: all tokens that a decoder wrote, the end token among them; an encoder writes none
+    """
 
     source: str
     text: str
     guesses: tuple[tuple[Guess, ...], ...]
+    ids: tuple[int, ...] = ()
 
     def lines(self, *, top: int = 0) -> list[str]:
         guesses = [

@@ -5,7 +5,7 @@ returns logits (B, T, V) for (ids, lengths). BERT's second task, whether a sente
 no worse without it (Liu et al. 2019, 4.2).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -24,15 +24,16 @@ from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
+from regard.tasks.attention import AttentionWeights, read_attention, token_labels
 from regard.tasks.batches import padded
-from regard.tasks.denoising.base import HiddenTextTask, Sample, batches
+from regard.tasks.denoising.base import HiddenTextTask, batches
 from regard.tasks.denoising.examples import SegmentBatch, SegmentExamples
 from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
 from regard.tasks.offers import device_of, has_masked_head
-from regard.tasks.options import Options
+from regard.tasks.options import Count, Options, no_count
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Indices
+from regard.tasks.task import Indices, Sample
 
 Inputs = tuple[Tensor, Tensor, Tensor]  # ids (B, T), lengths (B,), and the places (N,) among B·T of what is hidden
 
@@ -50,14 +51,13 @@ class MaskedLMTask(HiddenTextTask):
     spec: ClassVar = TASKS["mask"]
     options: ClassVar = MaskOptions
     specials = (MASK,)
-    embeddings = ("embedding.tokens.weight",)
 
     def model_fields(self) -> dict[str, int | str]:
-        return {"vocab": self.tokenizer.vocab_size, "head": self.spec.head}
+        return {**super().model_fields(), "head": self.spec.head}
 
-    def about_hidden(self) -> str:
+    def task_facts(self) -> list[tuple[str, str]]:
         shares = f"{MASKED:.0%} of them as {MASK}, {REPLACED:.0%} as any other token, the rest as they are"
-        return f"{self.config.corruption.rate:.0%} of the tokens, drawn anew each time: {shares}"
+        return [("hidden", f"{self.config.corruption.rate:.0%} of the tokens, drawn anew each time: {shares}")]
 
     @cached_property
     def mask_id(self) -> int:
@@ -93,9 +93,7 @@ class MaskedLMTask(HiddenTextTask):
         logits = _logits(model, *inputs)
         return F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum"), len(targets)
 
-    def scores(
-        self, model: nn.Module, text: SegmentExamples, *, progress: Callable[[int], None] = lambda done: None
-    ) -> list[Score]:
+    def scores(self, model: nn.Module, text: SegmentExamples, *, progress: Count = no_count) -> list[Score]:
         """Score the hidden tokens by loss, perplexity, and the share of them that is predicted right."""
         total, n_hidden, n_correct = 0.0, 0, 0
         with torch.inference_mode():
@@ -118,7 +116,7 @@ class MaskedLMTask(HiddenTextTask):
         np.add.at(found, hidden.nonzero()[0], np.concatenate(costs))
         return found
 
-    def samples(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+    def guesses(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
         _, hidden = self.hide(batch, anew=False)
         shown = np.where(hidden, self.mask_id, batch.ids)  # all as masks: people cannot look for what was replaced
         inputs, targets = self._inputs(batch, shown, hidden)
@@ -150,6 +148,13 @@ class MaskedLMTask(HiddenTextTask):
         batch_size, progress = self.config.decoding.batch_size, partial(options.progress, "reading")
         with torch.inference_mode():
             return Results(run_in_batches(lengths, run, batch_size=batch_size, progress=progress))
+
+    def attention(self, model: Any, text: str, result: Filled, options: MaskOptions) -> AttentionWeights:
+        """How the tokens of a text with blanks attend to each other."""
+        blanks = find_blanks(text, self.tokenizer)
+        ids = [self.tokenizer.start_id, *blanks.row([self.mask_id] * blanks.count), self.tokenizer.end_id]
+        inputs, lengths = padded([ids], self.tokenizer.pad_id, device_of(model))
+        return read_attention(model, lambda: model(inputs, lengths), token_labels(self.tokenizer, ids))
 
     def _fill(self, model: nn.Module, found: list[Blanks], rows: list[list[int]], *, top: int) -> list[Filled]:
         ids, lengths = padded(rows, self.tokenizer.pad_id, device_of(model))

@@ -21,8 +21,9 @@ from regard.decoding.result import Hypothesis
 from regard.decoding.rules import ForcedPrefix
 from regard.errors import UsageError
 from regard.evaluation.sufficient_statistics import Floats
+from regard.tasks.attention import AttentionWeights, written_attention
 from regard.tasks.batches import padded
-from regard.tasks.denoising.base import HiddenTextTask, Sample
+from regard.tasks.denoising.base import HiddenTextTask
 from regard.tasks.denoising.examples import SegmentBatch
 from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
 from regard.tasks.generation import Generator, in_batches, longest_output
@@ -30,6 +31,7 @@ from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import GenerationOptions
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
+from regard.tasks.task import Sample
 from regard.tasks.token_loss import token_loss, token_losses
 from regard.tasks.translation.examples import PairBatch, pair_batch
 
@@ -49,9 +51,10 @@ class DenoisingTask(HiddenTextTask):
     def model_fields(self) -> dict[str, int | str]:
         return {"source_vocab": self.tokenizer.vocab_size, "target_vocab": self.tokenizer.vocab_size}
 
-    def about_hidden(self) -> str:
+    def task_facts(self) -> list[tuple[str, str]]:
         corruption = self.config.corruption
-        return f"{corruption.rate:.0%} of the tokens, in spans of {corruption.span:g} on average, drawn anew each time"
+        spans = f"in spans of {corruption.span:g} on average, drawn anew each time"
+        return [("hidden", f"{corruption.rate:.0%} of the tokens, {spans}")]
 
     def signature(self) -> str:
         return f"{super().signature()}|span:{self.config.corruption.span:g}"
@@ -87,7 +90,7 @@ class DenoisingTask(HiddenTextTask):
         np.add.at(found, mask.nonzero()[:, 0].cpu().numpy(), np.stack((losses, np.ones_like(losses)), axis=1))
         return found
 
-    def samples(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+    def guesses(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
         if not can_decode(model):
             return ()
         sources, targets = self.hide(batch, anew=False)
@@ -132,10 +135,15 @@ class DenoisingTask(HiddenTextTask):
         )
         return Results(filled)
 
+    def attention(self, model: Any, text: str, result: Filled, options: GenerationOptions) -> AttentionWeights:
+        """How the model attended to a text with blanks while it wrote what it fills them with."""
+        blanks = find_blanks(text, self.tokenizer)
+        source = [*blanks.row(self.gaps[: blanks.count]), self.tokenizer.end_id]
+        return written_attention(model, Vocabulary(self.tokenizer, self.tokenizer), source, result.ids)
+
     def _generator(self, model: Any, options: GenerationOptions) -> Generator:
         decoding = replace(options.decoding or self.config.decoding, n_best=1)
-        device = device_of(model)
-        return Generator(self.tokenizer, model, decoding, device=device, banned=options.banned, seed=options.seed)
+        return Generator(self.tokenizer, model, decoding, options, device=device_of(model))
 
     def _filled(self, blanks: Blanks, written: Hypothesis) -> Filled:
         spans = self.spans(written.ids, written.log_probs, blanks.count)
@@ -144,7 +152,8 @@ class DenoisingTask(HiddenTextTask):
             (Guess(text=text, probability=math.exp(log_prob)),)
             for text, (_, log_prob) in zip(texts, spans, strict=True)
         )
-        return Filled(source=blanks.text, text=blanks.filled(texts), guesses=guesses)
+        ids = (*written.ids, self.tokenizer.end_id) if written.finished else written.ids
+        return Filled(source=blanks.text, text=blanks.filled(texts), guesses=guesses, ids=ids)
 
     def _generate(
         self,

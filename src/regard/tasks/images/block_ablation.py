@@ -16,6 +16,7 @@ from regard.evaluation.confusion_matrix import Classes
 from regard.evaluation.table import Table
 from regard.models.resnet import ResNet
 from regard.tasks.evaluation import Section
+from regard.tasks.options import Count, no_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +30,10 @@ class BlockAblation:
 
 def ablate_blocks(
     resnet: ResNet,
-    predict: Callable[[Callable[[int], None]], Classes],
+    predict: Callable[[Count], Classes],
     gold: Classes,
     *,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Count = no_count,
 ) -> list[BlockAblation]:
     """Return the blocks that can be ablated, that first whose lack harms least.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.data.captions.storage import CaptionSet
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.batches import pad
-from regard.tasks.images.image_examples import in_order, shuffled
+from regard.tasks.images.image_examples import BatchedImages
 from regard.tasks.task import Indices
 
 
@@ -26,23 +26,13 @@ class CaptionBatch:
     image_of: Tensor
 
 
-class CaptionExamples:
+class CaptionExamples(BatchedImages):
     """Images with their captions; an example is an image."""
 
     def __init__(self, captions: CaptionSet, tokenizer: Tokenizer, *, batch_images: int, seed: int) -> None:
+        super().__init__(captions.image_set, batch_images=batch_images, seed=seed)
         self.captions = captions
         self.tokenizer = tokenizer
-        self.batch_images = batch_images
-        self.seed = seed
-
-    def __len__(self) -> int:
-        return self.captions.n_images
-
-    def order(self, epoch: int) -> list[Indices]:
-        return shuffled(len(self), self.batch_images, seed=self.seed, epoch=epoch)
-
-    def fixed_order(self) -> list[Indices]:
-        return in_order(len(self), self.batch_images)
 
     def batch(self, indices: Indices, device: torch.device) -> CaptionBatch:
         rows = [self.captions.rows_of(image) for image in indices.tolist()]
@@ -51,11 +41,8 @@ class CaptionExamples:
         lengths = np.array([len(ids) + 1 for ids in captions], np.int64)  # the end token counted
         tokenizer = self.tokenizer
         target = pad(captions, tokenizer.pad_id, start=tokenizer.start_id, end=tokenizer.end_id)
-        images = self.captions.images(indices)
+        images = self.images.images(indices)
         return CaptionBatch(*(torch.from_numpy(array).to(device) for array in (images, target, lengths, image_of)))
-
-    def places(self, indices: Indices) -> list[str]:
-        return self.captions.image_set.places(indices)
 
     def references(self, n: int) -> list[list[str]]:
         """Return the captions of the first `n` images as lists of references: the first of each image, the second, …

@@ -18,7 +18,7 @@ from regard.parts.taps import recording
 from regard.tasks.generation import Generator, Output, in_batches, longest_output
 from regard.tasks.images.image_examples import ReadsImages
 from regard.tasks.offers import alignment_tap
-from regard.tasks.options import GenerationOptions
+from regard.tasks.options import Count, GenerationOptions
 from regard.tasks.results import Result, one_line
 from regard.tasks.translation.alignment import words_of_ids
 
@@ -77,7 +77,7 @@ def generate_captions(
     *,
     normalise: Callable[[Tensor], Tensor],
     max_length: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Count | None = None,
 ) -> list[Caption]:
     """Write captions for the first images, as many as there are names, in their order.
 
@@ -107,7 +107,7 @@ def generate_captions(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionMaps:
-    """Where a model attended while it wrote each word: weights (words, rows, columns), of which each map sums to 1."""
+    """Where a model attended while it wrote each word, or in each layer: weights (words, rows, columns)."""
 
     words: tuple[str, ...]
     weights: npt.NDArray[np.float32]

@@ -23,7 +23,7 @@ from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
 from regard.evaluation.perplexity import perplexity
 from regard.models.presets import usual_image_size
-from regard.tasks.batches import mean_loss
+from regard.tasks.batches import fixed_batches, mean_loss
 from regard.tasks.evaluation import Evaluation, Generated
 from regard.tasks.generation import Generator
 from regard.tasks.images.caption_examples import CaptionBatch, CaptionExamples
@@ -42,6 +42,7 @@ from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss
+from regard.tasks.word_vectors import WordVectors
 
 
 class CaptioningTask:
@@ -62,10 +63,11 @@ class CaptioningTask:
         data = config.data if known is None else known.with_shape(config.data)
         usual = usual_image_size(config.model)
         found = prepare_captions(data, config.tokenizer, given=given, usual=usual, progress=progress)
-        longest = int(found.train.ids.lengths.max())
-        table = ImageTable(shape=found.shape, mean=found.mean, deviation=found.deviation, longest=longest)
+        images, longest = found.train.image_set, int(found.train.ids.lengths.max())
+        mean, deviation = images.statistics()
+        table = ImageTable(shape=images.shape, mean=mean, deviation=deviation, longest=longest)
         task = cls(found.tokenizer, config, table)
-        task.augmentation.refuse_small(found.shape.size, found.shape.size)
+        task.augmentation.refuse_small(table.shape.size, table.shape.size)
         train, valid = task.examples(found.train), task.examples(found.valid)
         facts = task._report(found, train, valid)
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
@@ -82,7 +84,15 @@ class CaptioningTask:
         return self.table.model_fields(self.config.model, vocab=self.tokenizer.vocab_size)
 
     def initialise(self, model: nn.Module) -> None:
-        """Nothing is given that a new model could begin with."""
+        """Put given word vectors into the embedding; a word without a vector keeps its random one."""
+        if self.word_vectors is not None:
+            name, width = "text.target_embedding.tokens.weight", "model.decoder.d_model"
+            self.word_vectors.put_into(model, name, self.config, width=width)
+
+    @cached_property
+    def word_vectors(self) -> WordVectors | None:
+        """The given vectors, read when first asked for."""
+        return WordVectors.given(self.config, self.tokenizer)
 
     @cached_property
     def augmentation(self) -> Augmentation:
@@ -134,15 +144,17 @@ class CaptioningTask:
         """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
         check_metrics(options.metrics)
         check_tokenizer(options.tokenize)
+        split, asked = split_to_score(options.split)
         captions = read_captions(
             files,
             options.data or self.config.data,
             self.tokenizer,
             shape=self.table.shape,
-            split=split_to_score(options.split),
+            split=split,
+            asked=asked,
             progress=options.progress,
         )
-        examples, count = self.examples(captions), captions.n_images
+        examples, count = self.examples(captions), len(captions.image_set)
         names, references = examples.places(np.arange(count)), examples.references(count)
         began = time.perf_counter()
         predictions = self._generate(model, captions.image_set, names, options)
@@ -170,19 +182,11 @@ class CaptioningTask:
         return attention_maps(model, self.tokenizer, self.table.normalise(pixels[None])[0], ids)
 
     def _generate(
-        self, model: nn.Module, images: ReadsImages, names: Sequence[str], options: CaptionOptions
+        self, model: Any, images: ReadsImages, names: Sequence[str], options: CaptionOptions
     ) -> list[Caption]:
         """Write captions for the first images, as many as there are names."""
-        decoder: Any = model
         decoding = options.decoding or self.config.decoding
-        generator = Generator(
-            self.tokenizer,
-            decoder,
-            decoding,
-            device=device_of(model),
-            banned=options.banned,
-            seed=options.seed,
-        )
+        generator = Generator(self.tokenizer, model, decoding, options, device=device_of(model))
         return generate_captions(
             generator,
             images,
@@ -194,9 +198,7 @@ class CaptioningTask:
 
     def _mean_loss(self, model: nn.Module, examples: CaptionExamples) -> float:
         """The mean cross entropy of the captions' tokens, their end tokens among them, in nats."""
-        device = device_of(model)
-        batches = (examples.batch(indices, device) for indices in examples.fixed_order())
-        return mean_loss(partial(self.loss, model, smoothing=0.0), batches)
+        return mean_loss(partial(self.loss, model, smoothing=0.0), fixed_batches(model, examples))
 
     def _report(
         self, data: CaptionDataset, train: CaptionExamples, valid: CaptionExamples
@@ -212,4 +214,8 @@ class CaptioningTask:
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
+        if not self.tokenizer.lossless:
+            facts.append(("tokenizer loss", self.tokenizer.loss))
+        if self.word_vectors is not None:
+            facts.append(("vectors", self.word_vectors.about("words")))
         return (*facts, *data.notes)

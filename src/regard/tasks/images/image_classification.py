@@ -4,8 +4,9 @@ A model is called as `model(images)` with images (B, C, H, W), normalised, and n
 network of the caller's own serves too.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,20 +26,23 @@ from regard.evaluation import classification as metrics
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Statistics
 from regard.models.presets import usual_image_size
+from regard.parts.taps import recording
+from regard.tasks.attention import SELF_ATTENTION
 from regard.tasks.batches import read_in_batches
 from regard.tasks.class_evaluation import class_sections, class_statistics
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.images.block_ablation import ablate_blocks, ablation_note, ablation_section, check_ablatable
+from regard.tasks.images.caption_generation import AttentionMaps
 from regard.tasks.images.classified_image import ClassifiedImage, ImageOptions, classify
 from regard.tasks.images.image_examples import ImageBatch, ImageExamples, ImageList, ReadsImages, in_order
 from regard.tasks.images.preprocessing import ImageInput, ImageTable, decode_inputs, image_notes, split_to_score
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
 from regard.tasks.labelling.labels import label_facts
 from regard.tasks.offers import device_of
-from regard.tasks.options import Options, Progress
+from regard.tasks.options import Count, Options, Progress, no_count
 from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
-from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
+from regard.tasks.task import Examples, Indices, Prepared, Validation, sample_rows
 
 TOP = 5  # a class among so many likeliest is right for the second accuracy
 
@@ -61,16 +65,13 @@ class ImageClassificationTask:
         data = config.data if known is None else known.with_shape(config.data)
         found = prepare_images(
             data,
-            size=data.image_size,
-            channels=data.channels,
             usual=usual_image_size(config.model),
             labels=known.labels if known is not None else None,
             progress=progress,
         )
         counts = tuple(found.counts[label] for label in found.labels)
-        table = ImageTable(
-            shape=found.shape, mean=found.mean, deviation=found.deviation, labels=found.labels, counts=counts
-        )
+        mean, deviation = found.train.statistics()
+        table = ImageTable(shape=found.train.shape, mean=mean, deviation=deviation, labels=found.labels, counts=counts)
         task = cls(config, table)
         task.augmentation.refuse_small(table.shape.size, table.shape.size)
         if config.training.best_by == "top_5" and task.n_classes <= TOP:
@@ -131,15 +132,10 @@ class ImageClassificationTask:
         assert isinstance(examples, ImageExamples)
         images = examples.images
         logits = self.logits(model, images)
-        rows = np.arange(0, len(images), max(1, len(images) // N_SAMPLES))[: N_SAMPLES if n_samples else 0]
-        samples = tuple(
-            (one.image, label, f"{one.label} ({100 * one.probability:.0f} %)")
-            for label, one in zip(
-                self._labels(images.classes[rows]), self._predictions(images, rows, logits[rows]), strict=True
-            )
-        )
-        loss, *others = self._scores(images, logits)
-        return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
+        rows = np.array(sample_rows(len(images)) if n_samples else (), np.int64)
+        found = zip(self._labels(images.classes[rows]), self._predictions(images, rows, logits[rows]), strict=True)
+        samples = ((one.image, label, f"{one.label} ({100 * one.probability:.0f} %)") for label, one in found)
+        return Validation.of(self._scores(images, logits), samples)
 
     def predict(
         self, model: nn.Module, inputs: Sequence[ImageInput], options: ImageOptions
@@ -158,12 +154,14 @@ class ImageClassificationTask:
     def evaluate(self, model: nn.Module, files: Sequence[str], options: ImageOptions) -> Evaluation:
         """Classify the images of a test set: loss, accuracy, top-5 accuracy among more than five classes, macro F1."""
         resnet = check_ablatable(model) if options.blocks else None
+        split, asked = split_to_score(options.split)
         images = read_images(
             files,
             options.data or self.config.data,
             shape=self.table.shape,
             labels=self.table.labels,
-            split=split_to_score(options.split),
+            split=split,
+            asked=asked,
             progress=options.progress,
         )
         began = time.perf_counter()
@@ -201,9 +199,17 @@ class ImageClassificationTask:
             notes=notes,
         )
 
-    def logits(
-        self, model: nn.Module, images: ReadsImages, *, progress: Callable[[int], None] = lambda done: None
-    ) -> Logits:
+    def attention_maps(self, model: nn.Module, image: ImageInput) -> AttentionMaps:
+        """Where the class token attends to in an image, layer by layer, the mean over heads; nothing without attention."""
+        pixels = torch.tensor(self.table.decode(image), device=device_of(model))
+        with recording(model, SELF_ATTENTION) as record, torch.inference_mode():
+            self._forward(model, self.table.normalise(pixels[None]))
+        layers = [record[name][0, :, 0, 1:].mean(0).float().cpu().numpy() for name in record]  # (P,) each
+        side = math.isqrt(len(layers[0])) if layers else 0
+        weights = np.array(layers, np.float32).reshape(len(layers), side, side)
+        return AttentionMaps(words=tuple(f"layer {number}" for number in range(len(layers))), weights=weights)
+
+    def logits(self, model: nn.Module, images: ReadsImages, *, progress: Count = no_count) -> Logits:
         """The logits (N, K) of images, in their order; `progress` is called with how many are done."""
         device = device_of(model)
 

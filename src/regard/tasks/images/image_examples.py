@@ -34,8 +34,8 @@ class ImageBatch:
     labels: Tensor
 
 
-class ImageExamples:
-    """Labelled images, in batches of nearly equal size: a last one of a few images would bend a batch norm's statistics."""
+class BatchedImages:
+    """Images in batches of nearly equal size: a last one of a few images would bend a batch norm's statistics."""
 
     def __init__(self, images: ImageSet, *, batch_images: int, seed: int) -> None:
         self.images = images
@@ -51,12 +51,16 @@ class ImageExamples:
     def fixed_order(self) -> list[Indices]:
         return in_order(len(self), self.batch_images)
 
+    def places(self, indices: Indices) -> list[str]:
+        return self.images.places(indices)
+
+
+class ImageExamples(BatchedImages):
+    """Labelled images."""
+
     def batch(self, indices: Indices, device: torch.device) -> ImageBatch:
         images = torch.from_numpy(self.images.images(indices)).to(device, non_blocking=True)
         return ImageBatch(images, torch.from_numpy(self.images.classes[indices]))
-
-    def places(self, indices: Indices) -> list[str]:
-        return self.images.places(indices)
 
 
 def shuffled(n: int, size: int, *, seed: int, epoch: int) -> list[Indices]:

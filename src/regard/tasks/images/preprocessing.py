@@ -3,7 +3,6 @@
 Kept as images.json in the vocabulary folder. A run that captions has no classes there, and a tokenizer beside it.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +19,12 @@ from regard.data.images.decoding import BadImageError, ImageShape, Pixels, pixel
 from regard.data.images.storage import ImageSet
 from regard.errors import DataError, UsageError
 from regard.models.presets import decided_by_data, find_preset
+from regard.regular_files import MEGABYTE
 from regard.runs.disk import as_json, write_atomically
+from regard.runs.json_files import read_json
 
 FILE = "images.json"
+MOST_FILE = 256 * MEGABYTE
 
 ImageInput = str | os.PathLike[str] | npt.NDArray[Any]  # a file, or an array (H, W) or (H, W, C)
 
@@ -48,8 +50,8 @@ class ImageTable:
         """Read what `save` wrote."""
         path = vocabulary / FILE
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            return cls(
+            kept = read_json(path, most=MOST_FILE)
+            table = cls(
                 shape=ImageShape(int(kept["size"]), int(kept["channels"])),
                 mean=tuple(map(float, kept["mean"])),
                 deviation=tuple(map(float, kept["deviation"])),
@@ -57,7 +59,11 @@ class ImageTable:
                 counts=tuple(map(int, kept["counts"])),
                 longest=int(kept["longest"]),
             )
-        except (OSError, ValueError, LookupError, TypeError) as error:
+            n_channels = table.shape.channels
+            if len(table.counts) != len(table.labels) or not len(table.mean) == len(table.deviation) == n_channels:
+                raise ValueError("its values do not belong together")
+            return table
+        except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
             problem = f"{path}: not what a run keeps of its images: {type(error).__name__}, {error}."
             raise DataError(problem, "Put back the file that the run was trained with.") from None
 
@@ -69,15 +75,8 @@ class ImageTable:
     def save(self, vocabulary: Path) -> None:
         """Write it into a run's vocabulary folder."""
         vocabulary.mkdir(parents=True, exist_ok=True)
-        kept: dict[str, Any] = {
-            "size": self.shape.size,
-            "channels": self.shape.channels,
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "labels": self.labels,
-            "counts": self.counts,
-            "longest": self.longest,
-        }
+        kept: dict[str, Any] = {"size": self.shape.size, "channels": self.shape.channels, **vars(self)}
+        del kept["shape"]
         write_atomically(vocabulary / FILE, as_json(kept, indent=1) + b"\n")
 
     def with_shape(self, data: DataConfig) -> DataConfig:
@@ -145,9 +144,10 @@ def decode_inputs(images: Sequence[ImageInput], table: ImageTable, *, skip_unrea
 def image_notes(images: ImageSet, left_out: Sequence[str]) -> tuple[str, ...]:
     """What a reader of scores should know of the images that were scored."""
     fitted = [f"{images.fitted}."] if images.fitted else []
-    return (*fitted, *(f"Left out: {sentence}." for sentence in left_out))
+    damaged = [f"Damaged: {sentence}" for sentence in images.corpus.rebuilt]
+    return (*fitted, *(f"Left out: {sentence}." for sentence in left_out), *damaged)
 
 
-def split_to_score(split: str) -> str:
-    """The split of a test set that is meant: `test` unless another is asked for; empty for all of it."""
-    return "" if split == "all" else split or "test"
+def split_to_score(split: str) -> tuple[str, bool]:
+    """The split of a test set that is meant, and whether it was asked for: else it is `test`; empty for all of it."""
+    return ("", False) if split == "all" else (split or "test", bool(split))

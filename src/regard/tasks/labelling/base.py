@@ -7,12 +7,13 @@ Each task's own file says what its targets are, what an error costs and what bec
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
@@ -23,6 +24,7 @@ from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError, UsageError
 from regard.evaluation.scores import Score
+from regard.tasks.attention import AttentionWeights, read_attention, token_labels
 from regard.tasks.batches import read_in_batches
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.examples import (
@@ -40,10 +42,10 @@ from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.labelling.report import evaluation_notes, preparation_facts
 from regard.tasks.max_length import longest_text, refuse_short
 from regard.tasks.offers import device_of
-from regard.tasks.options import Options, Progress
+from regard.tasks.options import Count, Options, Progress, no_count
 from regard.tasks.results import Result, Results
 from regard.tasks.spec import TaskSpec
-from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
+from regard.tasks.task import Examples, Indices, Prepared, Validation, sample_rows
 from regard.tasks.word_vectors import WordVectors
 
 ALL = "all"  # in place of a split
@@ -96,7 +98,12 @@ class LabellingTask(ABC):
         task = cls(found.tokenizer, config, cls.table_of(found))
         train, valid = task.examples(found.train, found.train_files), task.examples(found.valid, found.valid_files)
         facts = preparation_facts(task, found, train, valid)
-        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
+        example = ""
+        if of_vectors:
+            example = f"--data FILE{Path(config.data.train[0]).suffix}"
+        elif task.table.pairs:
+            example = '"…" --text-b "…"'
+        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes, example=example)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:
@@ -123,8 +130,7 @@ class LabellingTask(ABC):
     @cached_property
     def word_vectors(self) -> WordVectors | None:
         """The given vectors, read when first asked for."""
-        path = self.config.tokenizer.vectors
-        return WordVectors.read(path, self.tokenizer) if path and self.tokenizer is not None else None
+        return WordVectors.given(self.config, self.tokenizer)
 
     def loss(self, model: Any, batch: SequenceBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The sum of the losses of a batch, and their weight."""
@@ -144,9 +150,7 @@ class LabellingTask(ABC):
             )
         return logits
 
-    def logits(
-        self, model: nn.Module, sequences: Sequences, *, progress: Callable[[int], None] = lambda done: None
-    ) -> list[Logits]:
+    def logits(self, model: nn.Module, sequences: Sequences, *, progress: Count = no_count) -> list[Logits]:
         """The logits of each sequence, (N,), or (T, N) without those of padding, in their order."""
         device = device_of(model)
 
@@ -163,18 +167,24 @@ class LabellingTask(ABC):
         """Score all examples; with `n_samples`, show a few."""
         assert isinstance(examples, SequenceExamples)
         logits = self.logits(model, examples.sequences)
-        loss, *others = self.scores(examples.corpus, logits)
-        rows = range(0, len(examples), max(1, len(examples) // N_SAMPLES))[:N_SAMPLES] if n_samples else ()
+        rows = sample_rows(len(examples)) if n_samples else ()
         expected = self.expected(examples.corpus) if rows else []
         found = ((row, self.result(examples.sequences, row, logits[row])) for row in rows)
         shown = ((examples.text(row), *self.sample(expected[row], result)) for row, result in found)
-        samples = tuple((_shortened(text), _shortened(wanted), _shortened(said)) for text, wanted, said in shown)
-        return Validation(loss=loss.value, scores={score.name: score.value for score in others}, samples=samples)
+        samples = ((_shortened(text), _shortened(wanted), _shortened(said)) for text, wanted, said in shown)
+        return Validation.of(self.scores(examples.corpus, logits), samples)
 
     def predict(self, model: nn.Module, inputs: Sequence[Any], options: LabelOptions) -> Results[Any]:
         """Label each text, or each sequence of vectors (T, F), in their order."""
         sequences = self.encode(inputs, options)
         return self.results(sequences, self.logits(model, sequences, progress=partial(options.progress, "reading")))
+
+    def attention(self, model: Any, text: Any, result: Result, options: LabelOptions) -> AttentionWeights:
+        """How the tokens of a text, and of one that is read with it, attend to each other."""
+        assert self.tokenizer is not None  # nobody names a sequence of vectors on the command line
+        batch = self.encode([text], options).batch(np.array([0]), device_of(model))
+        ids = batch.inputs[0, : int(batch.lengths[0])].tolist()
+        return read_attention(model, lambda: self.forward(model, batch), token_labels(self.tokenizer, ids))
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: LabelOptions) -> Evaluation:
         """Label a test set, and score it by the loss and the task's metrics."""

@@ -6,16 +6,6 @@ import torch
 from torch import Tensor
 
 from regard.config import RunConfig
-from regard.errors import ConfigError, did_you_mean
-
-CHOICES = ("none", "balanced")
-
-
-def check_class_weights(config: RunConfig) -> None:
-    """Refuse class weights that do not exist."""
-    given = config.training.class_weights
-    if given not in CHOICES:
-        raise ConfigError(f"training.class_weights cannot be '{given}'.", did_you_mean(given, CHOICES))
 
 
 def class_weights(config: RunConfig, counts: Sequence[int]) -> Tensor | None:

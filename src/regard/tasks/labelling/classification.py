@@ -45,13 +45,10 @@ class Classified(Result):
         return ["\t".join(f"{one_line(label)}\t{share:.4f}" for label, share in likeliest)]
 
     def cells(self, *, top: int = 0) -> dict[str, Any]:
-        likeliest = list(self.probabilities.items())
         cells: dict[str, Any] = {}
-        for rank in range(max(1, top)):
-            number = f"_{rank + 1}" if rank else ""
-            label, share = likeliest[rank] if rank < len(likeliest) else ("", None)
-            cells[f"prediction{number}"] = label
-            cells[f"probability{number}"] = "" if share is None else round(share, 6)
+        for rank, (label, share) in enumerate(islice(self.probabilities.items(), max(1, top)), start=1):
+            number = f"_{rank}" if rank > 1 else ""
+            cells |= {f"prediction{number}": label, f"probability{number}": round(share, 6)}
         return cells
 
     def to_json(self, *, top: int = 0) -> dict[str, Any]:

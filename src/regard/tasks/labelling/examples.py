@@ -6,8 +6,10 @@
 Vectors have no special tokens. Where sequences lie, in a corpus or in memory, makes no difference here. Knows no task.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,11 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from regard.data import batching
 from regard.data.batching import Lengths
 from regard.data.pipeline.corpus import Corpus, Ragged
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.batches import locations, pad
+from regard.tasks.batches import CorpusExamples, pad
 from regard.tasks.task import Indices
 
 Logits = npt.NDArray[np.float32]  # of one example: (N,), or (T, N) of its tokens or words
@@ -108,8 +109,25 @@ class VectorSequences:
         lengths = self.lengths[indices].astype(np.int64)
         vectors = np.zeros((len(indices), int(lengths.max()), self.n_features), np.float32)
         for row, index in enumerate(indices.tolist()):
-            vectors[row, : lengths[row]] = self.rows[index].view(np.float32).reshape(-1, self.n_features)
+            vectors[row, : lengths[row]] = self.vectors(index)
         return SequenceBatch(torch.from_numpy(vectors).to(device), torch.from_numpy(lengths).to(device))
+
+    def vectors(self, row: int) -> npt.NDArray[np.float32]:
+        """One sequence (T, F)."""
+        found: npt.NDArray[np.float32] = self.rows[row].view(np.float32).reshape(-1, self.n_features)
+        return found
+
+    def segments(self, row: int, longest: int) -> list[slice]:
+        """What of a sequence is read at once: about equal stretches of at most so many vectors."""
+        length = int(self.lengths[row])
+        edges = np.linspace(0, length, math.ceil(length / longest) + 1).astype(int).tolist()
+        return [slice(start, end) for start, end in pairwise(edges)]
+
+    def segmented(self, longest: int) -> "tuple[list[int], VectorSequences]":
+        """All segments as sequences of their own, and the number of the sequence that each is of."""
+        cut = [(row, segment) for row in range(len(self.rows)) for segment in self.segments(row, longest)]
+        rows = [self.vectors(row)[segment] for row, segment in cut]
+        return [row for row, _ in cut], VectorSequences(rows, self.n_features)
 
 
 def row_lengths(rows: Rows) -> Lengths:
@@ -118,7 +136,7 @@ def row_lengths(rows: Rows) -> Lengths:
     return np.asarray(lengths, np.int32)
 
 
-class SequenceExamples:
+class SequenceExamples(CorpusExamples):
     """Labelled sequences of a corpus, in batches under a budget of tokens.
 
     targets: from the numbers of examples, and the length T of the longest, to what is to be predicted of them.
@@ -134,28 +152,14 @@ class SequenceExamples:
         batch_tokens: int,
         seed: int,
     ) -> None:
-        self.corpus = corpus
-        self.files = files
+        super().__init__(corpus, files, batch_tokens=batch_tokens, seed=seed)
         self.sequences = sequences
         self.targets = targets
-        self.batch_tokens = batch_tokens
-        self.seed = seed
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    def order(self, epoch: int) -> list[Indices]:
-        return batching.plan(self.sequences.lengths, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
-
-    def fixed_order(self) -> list[Indices]:
-        return batching.fixed_batches(self.sequences.lengths, self.batch_tokens)
+        self.lengths = sequences.lengths
 
     def batch(self, indices: Indices, device: torch.device) -> SequenceBatch:
         batch = self.sequences.batch(indices, device)
         return replace(batch, targets=self.targets(indices, batch.inputs.shape[1]))
-
-    def places(self, indices: Indices) -> list[str]:
-        return locations(self.corpus, self.files, indices)
 
     def text(self, row: int) -> str:
         """An example as it was written, a second text behind a bar; of vectors, where they come from."""

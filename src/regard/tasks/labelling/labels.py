@@ -3,17 +3,20 @@
 Kept as labels.json beside the vocabulary, and told in the report before the first step.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from regard.data.labelled.dataset import LabelledDataset
 from regard.errors import DataError
+from regard.regular_files import MEGABYTE
 from regard.runs.disk import as_json, write_atomically
+from regard.runs.json_files import read_json
 
 FILE = "labels.json"
+MOST_FILE = 256 * MEGABYTE
 N_SHOWN = 8  # labels that a report lists with their counts
 
 
@@ -59,13 +62,11 @@ class LabelTable:
         """Read what `save` wrote for this task."""
         path = vocabulary / FILE
         remedy = f"Name a run of the task {task}."
-        if not path.is_file():
-            raise OtherTaskError(f"{path}: there is no such file; a run of the task {task} has one.", remedy)
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
+            kept = read_json(path, most=MOST_FILE)
             if kept["task"] != task:
                 raise OtherTaskError(f"{path}: it is of the task {kept['task']}, not of {task}.", remedy)
-            return cls(
+            table = cls(
                 labels=tuple(map(str, kept["labels"])),
                 counts=tuple(map(int, kept["counts"])),
                 # Older runs have the names that fit regression alone.
@@ -74,7 +75,13 @@ class LabelTable:
                 n_features=int(kept["n_features"]),
                 pairs=bool(kept["pairs"]),
             )
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            if len(table.counts) != len(table.labels) or not isfinite(table.offset) or not isfinite(table.scale):
+                raise ValueError("its values do not belong together")
+            return table
+        except FileNotFoundError:
+            problem = f"{path}: there is no such file; a run of the task {task} has one."
+            raise OtherTaskError(problem, remedy) from None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             problem = f"{path}: not the labels of a run: {type(error).__name__}, {error}."
             raise DataError(problem, "Put back the file that the run was trained with.") from None
 

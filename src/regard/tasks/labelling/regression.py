@@ -37,7 +37,7 @@ class Measured(Result):
         return "cut at the end" if self.cut else ""
 
     def lines(self, *, top: int = 0) -> list[str]:
-        return [f"{self.value:.6g}"]
+        return [f"{self.value:.9g}"]  # all that single precision holds
 
     def cells(self, *, top: int = 0) -> dict[str, Any]:
         return {"prediction": self.value}
@@ -97,7 +97,7 @@ class RegressionTask(LabellingTask):
         return replace(
             found,
             statistics=tuple(one for one in statistics if one.metric in self.spec.metrics),
-            output=tuple(f"{gold:.6g}\t{value:.6g}" for gold, value in zip(found.expected, predicted, strict=True)),
+            output=tuple(f"{gold:.15g}\t{value:.9g}" for gold, value in zip(found.expected, predicted, strict=True)),
         )
 
     def label_facts(self) -> list[tuple[str, str]]:

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.data import batching
 from regard.data.labelled.dataset import LabelledDataset
 from regard.data.labelled.storage import cut_sentence
-from regard.data.pipeline.encoding import bad_rows_of
+from regard.data.pipeline.encoding import scored_notes
 from regard.models.presets import positions_of
 from regard.tasks.labelling.examples import SequenceExamples
 
@@ -21,17 +20,16 @@ def preparation_facts(
     task: "LabellingTask", found: LabelledDataset, train: SequenceExamples, valid: SequenceExamples
 ) -> Facts:
     """What the report before the first step says of the data, the labels and what of the model depends on them."""
-    order, lengths = train.order(0), train.sequences.lengths
     tokens = "tokens" if task.tokenizer is not None else "vectors"
     facts = [
-        ("training", f"{len(train):,} {task.unit}, {int(lengths.sum(dtype=np.int64)):,} {tokens}"),
+        ("training", f"{len(train):,} {task.unit}, {int(train.lengths.sum(dtype=np.int64)):,} {tokens}"),
         ("validation", f"{len(valid):,} {task.unit}{', held out' if found.n_held_out else ''}"),
     ]
     if task.tokenizer is None:
         facts.append(("features", f"{task.table.n_features:,} a vector"))
     else:
         facts.append(("vocabulary", f"{task.tokenizer.vocab_size:,} tokens ({task.tokenizer.kind})"))
-    facts.append(("batches", f"{len(order):,} per epoch, {batching.padding_share(lengths, order):.1%} padding"))
+    facts.append(("batches", train.about_batches()))
     facts += task.label_facts()
     if task.longest < task.config.data.max_length:
         longest = f"{task.longest:,} {tokens}: the model has positions for {positions_of(task.config.model):,}"
@@ -45,6 +43,6 @@ def preparation_facts(
 def evaluation_notes(examples: SequenceExamples, longest: int) -> tuple[str, ...]:
     """What a reader of scores should know of the examples: which were left out, and which cut to the `longest` read."""
     corpus, files = examples.corpus, examples.files
-    notes = [f"Left out: {sentence}." for sentence in bad_rows_of(corpus, files).sentences()]
+    notes = scored_notes(corpus, files)
     cut = cut_sentence(corpus, files, longest)
     return (*notes, f"Cut: {cut}.") if cut else tuple(notes)

@@ -1,11 +1,13 @@
-"""Sequence tagging: a tag for each word, predicted at the word's first token (Devlin et al. 2019, 5.3).
+"""Sequence tagging: a tag for each word, predicted at the word's first token (Devlin et al. 2019, 5.3), or for each vector.
 
 A sentence that is too long to be read at once is read in segments of whole words when it is tagged or scored, so that
-every word has a tag. For training it was cut.
+every word has a tag; so is a sequence of vectors. For training it was cut.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +24,10 @@ from regard.evaluation.sufficient_statistics import Statistics
 from regard.tasks.class_evaluation import softmax
 from regard.tasks.evaluation import Evaluation, Section
 from regard.tasks.labelling.base import LabellingTask, LabelOptions
-from regard.tasks.labelling.examples import Logits, SequenceBatch, Sequences, TokenSequences
+from regard.tasks.labelling.examples import Logits, SequenceBatch, Sequences, TokenSequences, VectorSequences
+from regard.tasks.labelling.inputs import encode_vectors
 from regard.tasks.labelling.words import Words, WordSequences
+from regard.tasks.options import Count, no_count
 from regard.tasks.results import Result
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices
@@ -32,27 +36,50 @@ NOTHING = -1  # the target of a token at which nothing is predicted
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TaggedText(Result):
-    """The words of a sentence, the likeliest tag of each and its probability; in how many segments it was read."""
+class TaggedVectors(Result):
+    """The likeliest tag of each vector of a sequence and its probability; in how many segments it was read."""
 
-    words: Words
     tags: tuple[str, ...]
     probabilities: tuple[float, ...]
     n_segments: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each tagged thing is called: a vector by its number, from 0."""
+        return tuple(map(str, range(len(self.tags))))
 
     @property
     def truncation(self) -> str:
         return "read in parts" if self.n_segments > 1 else ""
 
     def lines(self, *, top: int = 0) -> list[str]:
-        return [*(f"{word}\t{tag}" for word, tag in zip(self.words, self.tags, strict=True)), ""]
+        return [f"{name}\t{tag}" for name, tag in zip(self.names, self.tags, strict=True)]
 
     def cells(self, *, top: int = 0) -> dict[str, Any]:
-        return {"text": " ".join(self.words), "tags": " ".join(self.tags)}
+        return {"tags": " ".join(self.tags)}
 
     def to_json(self, *, top: int = 0) -> dict[str, Any]:
-        facts = {"words": self.words, "tags": self.tags, "probabilities": self.probabilities}
-        return {**facts, "parts": self.n_segments}
+        return {"tags": self.tags, "probabilities": self.probabilities, "parts": self.n_segments}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TaggedText(TaggedVectors):
+    """The same of the words of a sentence."""
+
+    words: Words
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.words
+
+    def lines(self, *, top: int = 0) -> list[str]:
+        return [*super().lines(top=top), ""]
+
+    def cells(self, *, top: int = 0) -> dict[str, Any]:
+        return {"text": " ".join(self.words), **super().cells(top=top)}
+
+    def to_json(self, *, top: int = 0) -> dict[str, Any]:
+        return {"words": self.words, **super().to_json(top=top)}
 
 
 class TaggingTask(LabellingTask):
@@ -64,14 +91,18 @@ class TaggingTask(LabellingTask):
     cuts: ClassVar = False
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
-        """The tag of each word at its first token, (B, length), and -1 elsewhere."""
+        """The tag of each word at its first token, or of each vector, (B, length), and -1 elsewhere."""
         targets = np.full((len(indices), length), NOTHING, np.int64)
         for row, index in enumerate(indices.tolist()):
-            targets[row, 1 + corpus.ragged["firsts"][index].astype(np.int64)] = corpus.ragged["tags"][index]
+            tags = corpus.ragged["tags"][index]
+            if self.tokenizer is None:
+                targets[row, : len(tags)] = tags
+            else:
+                targets[row, 1 + corpus.ragged["firsts"][index].astype(np.int64)] = tags
         return torch.from_numpy(targets)
 
     def loss(self, model: Any, batch: SequenceBatch, *, smoothing: float) -> tuple[Tensor, float]:
-        """The cross entropy of the words' tags, summed, and the number of words."""
+        """The cross entropy of the tags, summed, and their number."""
         assert batch.targets is not None
         targets = batch.targets.flatten()
         places = (targets != NOTHING).nonzero()[:, 0]
@@ -83,20 +114,25 @@ class TaggingTask(LabellingTask):
         wanted = targets.to(logits.device)
         return F.cross_entropy(logits.float(), wanted, label_smoothing=smoothing, reduction="sum"), len(targets)
 
-    def sequences(self, corpus: Corpus) -> WordSequences:
-        assert self.tokenizer is not None
+    def sequences(self, corpus: Corpus) -> Sequences:
+        if self.tokenizer is None:
+            return super().sequences(corpus)
         return WordSequences.of_corpus(corpus, self.tokenizer, longest=self.longest)
 
-    def encode(self, inputs: Sequence[Sequence[str] | str], options: LabelOptions) -> WordSequences:
+    def encode(self, inputs: Sequence[Any], options: LabelOptions) -> Sequences:
+        if self.tokenizer is None:
+            return encode_vectors(inputs, options.texts_b, n_features=self.table.n_features, longest=sys.maxsize)
         if any(options.texts_b):
             raise UsageError("A sentence whose words are tagged has no second text.", "Leave the second texts out.")
-        assert self.tokenizer is not None
         return WordSequences.of_inputs(inputs, self.tokenizer, longest=self.longest)
 
-    def logits(
-        self, model: nn.Module, sequences: Sequences, *, progress: Callable[[int], None] = lambda done: None
-    ) -> list[Logits]:
-        """The logits of each word's tags, (words, n_tags), of each sentence; `progress` is told of segments."""
+    def logits(self, model: nn.Module, sequences: Sequences, *, progress: Count = no_count) -> list[Logits]:
+        """The logits of each word's or vector's tags, (N, n_tags), of each sequence; `progress` is told of segments."""
+        if isinstance(sequences, VectorSequences):
+            numbers, cut_vectors = sequences.segmented(self.longest)
+            parts = super().logits(model, cut_vectors, progress=progress)
+            own = groupby(zip(numbers, parts, strict=True), key=lambda pair: pair[0])
+            return [np.concatenate([part for _, part in pairs]) for _, pairs in own]
         assert isinstance(sequences, WordSequences)
         ids, firsts = sequences.texts, sequences.firsts
         segments = [(row, segment) for row in range(len(ids)) for segment in sequences.segments(row)]
@@ -108,13 +144,13 @@ class TaggingTask(LabellingTask):
         return [np.concatenate(own) for own in found]
 
     def scores(self, corpus: Corpus, logits: Sequence[Logits]) -> list[Score]:
-        """The loss and the accuracy over words; F1, precision and recall of entities where tags mark them."""
+        """The loss and the accuracy over words or vectors; F1, precision and recall of entities where tags mark them."""
         words = np.concatenate(logits)
         gold = np.asarray(corpus.ragged["tags"].values, np.int64)
         loss, n_words = self.loss_of(torch.from_numpy(words), torch.from_numpy(gold), smoothing=0.0)
         scores = [
-            Score(name="loss", value=float(loss) / n_words, signature="unit:word"),
-            accuracy(gold, words.argmax(1), unit="words"),
+            Score(name="loss", value=float(loss) / n_words, signature=f"unit:{self.tagged.removesuffix('s')}"),
+            accuracy(gold, words.argmax(1), unit=self.tagged),
         ]
         if not are_entities(self.table.labels):
             return scores
@@ -124,26 +160,33 @@ class TaggingTask(LabellingTask):
         tags = corpus.ragged["tags"]
         return [self._named(tags[row]) for row in range(len(tags))]
 
-    def result(self, sequences: Sequences, row: int, logits: Logits) -> TaggedText:
-        assert isinstance(sequences, WordSequences)
+    def result(self, sequences: Sequences, row: int, logits: Logits) -> TaggedVectors:
         shares = softmax(logits)
-        return TaggedText(
-            words=sequences.words(row),
-            tags=self._named(shares.argmax(1)),
-            probabilities=tuple(float(share) for share in shares.max(1, initial=0.0)),
-            n_segments=len(sequences.segments(row)),
-        )
+        tags, probabilities = self._named(shares.argmax(1)), tuple(map(float, shares.max(1, initial=0.0)))
+        if isinstance(sequences, VectorSequences):
+            n_segments = len(sequences.segments(row, self.longest))
+            return TaggedVectors(tags=tags, probabilities=probabilities, n_segments=n_segments)
+        assert isinstance(sequences, WordSequences)
+        words, n_segments = sequences.words(row), len(sequences.segments(row))
+        return TaggedText(words=words, tags=tags, probabilities=probabilities, n_segments=n_segments)
 
-    def sample(self, expected: Sequence[str], result: TaggedText) -> tuple[str, str]:
+    @property
+    def tagged(self) -> str:
+        """What has tags, in the plural."""
+        return "words" if self.tokenizer is not None else "vectors"
+
+    def sample(self, expected: Sequence[str], result: TaggedVectors) -> tuple[str, str]:
         return " ".join(expected), " ".join(result.tags)
 
     def report(self, found: Evaluation) -> Evaluation:
         """Add what each sentence adds to the metrics, the scores of each kind of entity, or of each tag, and the columns
         that conlleval reads."""
-        results = [one for one in found.predictions if isinstance(one, TaggedText)]
+        results = [one for one in found.predictions if isinstance(one, TaggedVectors)]
         predicted = [one.tags for one in results]
-        make_report = entity_report if are_entities(self.table.labels) else tag_report
-        report = make_report(found.expected, predicted)
+        if are_entities(self.table.labels):
+            report = entity_report(found.expected, predicted)
+        else:
+            report = tag_report(found.expected, predicted, unit=self.tagged)
         return replace(
             found,
             statistics=tuple(self._statistics(found.expected, predicted)),
@@ -159,7 +202,7 @@ class TaggingTask(LabellingTask):
         self, expected: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
     ) -> Iterator[Statistics]:
         """What each sentence adds; how many entities a run predicts makes its score no other than that of another run."""
-        for one in tag_statistics(expected, predicted, labels=self.table.labels):
+        for one in tag_statistics(expected, predicted, labels=self.table.labels, unit=self.tagged):
             fields = (field for field in one.signature.split("|") if not field.startswith("predicted:"))
             yield replace(one, signature="|".join(fields))
 
@@ -170,8 +213,8 @@ class TaggingTask(LabellingTask):
         return tuple(self.table.labels[int(number)] for number in numbers)
 
 
-def _columns(expected: Sequence[Sequence[str]], results: Sequence[TaggedText]) -> Iterator[str]:
-    """A word, its tag and the predicted one on each line, a blank line behind each sentence."""
+def _columns(expected: Sequence[Sequence[str]], results: Sequence[TaggedVectors]) -> Iterator[str]:
+    """A word, its tag and the predicted one on each line, a blank line behind each sentence; of vectors their numbers."""
     for gold, one in zip(expected, results, strict=True):
-        yield from ("\t".join(cells) for cells in zip(one.words, gold, one.tags, strict=True))
+        yield from ("\t".join(cells) for cells in zip(one.names, gold, one.tags, strict=True))
         yield ""

@@ -4,7 +4,7 @@ One `Continuer` serves one call: its model, its search settings and its rules. T
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from regard.decoding.sliding_context import Sliding
 from regard.errors import UsageError
 from regard.tasks.generation import Generator, Output, in_batches
 from regard.tasks.offers import context_length, device_of
+from regard.tasks.options import Count, GenerationOptions
 from regard.tasks.results import Result, one_line
 
 MAX_LENGTH = 256  # tokens written where nobody says how many
@@ -97,17 +98,9 @@ _MEMORY = 16  # tokens that an added one is decoded with; more than the bytes of
 
 
 class Continuer:
-    """Goes on from prompts, under the rules of one call; banned: words that are not written; seed: of sampling."""
+    """Goes on from prompts, under the rules of one call."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        model: Any,
-        decoding: DecodingConfig,
-        *,
-        banned: Sequence[str] = (),
-        seed: int = 1,
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, model: Any, decoding: DecodingConfig, options: GenerationOptions) -> None:
         self.tokenizer = tokenizer
         self.decoding = decoding
         self.device = device_of(model)
@@ -115,11 +108,9 @@ class Continuer:
         decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
         never = (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id)
-        self.generator = Generator(
-            tokenizer, decoder, decoding, device=self.device, banned=banned, never=never, seed=seed
-        )
+        self.generator = Generator(tokenizer, decoder, decoding, options, device=self.device, never=never)
 
-    def generate(self, prompts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> list[Continuation]:
+    def generate(self, prompts: Sequence[str], *, progress: Count | None = None) -> list[Continuation]:
         """Go on from each prompt; an empty one begins a document."""
         if self.decoding.n_best > 1 and not has_choice(self.decoding):
             raise UsageError(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus, Integers
-from regard.tasks.batches import locations, pad
+from regard.tasks.batches import pad, stream_locations
 from regard.tasks.task import Indices
 
 
@@ -46,18 +46,24 @@ class WindowExamples:
 
     def __len__(self) -> int:
         """How many windows there are."""
-        return -(-self.n_predicted // self.context)
+        return -(-self.n_tokens // self.context)
 
     @property
-    def n_predicted(self) -> int:
+    def n_tokens(self) -> int:
         """How many tokens are predicted: all but the very first."""
         return len(self.stream) - 1
+
+    def about_size(self) -> str:
+        return f"{self.corpus.facts['n_bytes']:,} bytes"
+
+    def about_batches(self) -> str:
+        return f"{len(self.order(0)):,} per epoch, {self.batch_size:,} windows of {self.context:,} tokens"
 
     def order(self, epoch: int) -> list[Indices]:
         random = np.random.default_rng([self.seed, epoch])
         # The first window begins before the stream, and is cut to what lies inside it.
         first = int(random.integers(*self._shifts())) - self.context
-        starts = np.arange(first, self.n_predicted, self.context, dtype=np.int64)
+        starts = np.arange(first, self.n_tokens, self.context, dtype=np.int64)
         return self._batches(random.permutation(starts))
 
     def _shifts(self) -> tuple[int, int]:
@@ -65,11 +71,11 @@ class WindowExamples:
 
         With a shift below the rest of the last window there is one window more than with others: the larger half is taken.
         """
-        rest = self.n_predicted % self.context
+        rest = self.n_tokens % self.context
         return (1, rest) if rest > self.context / 2 and rest > 1 else (max(rest, 1), max(self.context, 2))
 
     def fixed_order(self) -> list[Indices]:
-        return self._batches(np.arange(0, self.n_predicted, self.context, dtype=np.int64))
+        return self._batches(np.arange(0, self.n_tokens, self.context, dtype=np.int64))
 
     def _batches(self, starts: Indices) -> list[Indices]:
         return [starts[first : first + self.batch_size] for first in range(0, len(starts), self.batch_size)]
@@ -87,6 +93,4 @@ class WindowExamples:
         return WindowBatch(ids, targets, mask, documents)
 
     def places(self, indices: Indices) -> list[str]:
-        offsets = self.corpus.ragged["ids"].offsets
-        rows = np.searchsorted(offsets, np.maximum(indices, 0), side="right") - 1
-        return locations(self.corpus, self.files, rows)
+        return stream_locations(self.corpus, self.files, np.maximum(indices, 0))

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data import batching
 from regard.data.pairs.dataset import PairDataset, Vocabulary
 from regard.data.pipeline.corpus import Corpus
-from regard.tasks.batches import Rows, locations, pad
+from regard.tasks.batches import CorpusExamples, Rows, pad
 from regard.tasks.task import Indices
 
 
@@ -33,36 +32,21 @@ class PairBatch:
         return (self.source, self.source_lengths, read), targets, mask
 
 
-class PairExamples:
+class PairExamples(CorpusExamples):
     """Encoded pairs, in batches under a budget of tokens."""
 
     def __init__(
         self, corpus: Corpus, files: Sequence[str], vocabulary: Vocabulary, *, batch_tokens: int, seed: int
     ) -> None:
-        self.corpus = corpus
-        self.files = files
+        super().__init__(corpus, files, batch_tokens=batch_tokens, seed=seed)
         self.vocabulary = vocabulary
-        self.batch_tokens = batch_tokens
-        self.seed = seed
         # One more on each side: the end token of the source, the start or the end token of the target.
         sides = corpus.ragged["source"].lengths, corpus.ragged["target"].lengths
         self.lengths = np.stack(sides, axis=1, dtype=np.int32, casting="same_kind") + np.int32(1)
 
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    def order(self, epoch: int) -> list[Indices]:
-        return batching.plan(self.lengths, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
-
-    def fixed_order(self) -> list[Indices]:
-        return batching.fixed_batches(self.lengths, self.batch_tokens)
-
     def batch(self, indices: Indices, device: torch.device) -> PairBatch:
         sources, targets = self.corpus.ragged["source"].take(indices), self.corpus.ragged["target"].take(indices)
         return pair_batch(sources, targets, self.vocabulary, device)
-
-    def places(self, indices: Indices) -> list[str]:
-        return locations(self.corpus, self.files, indices)
 
     def texts(self, n: int) -> tuple[list[str], list[str]]:
         """The first n pairs as they were written; for validation corpora, which keep their text."""
@@ -85,7 +69,6 @@ def pair_batch(sources: Rows, targets: Rows, vocabulary: Vocabulary, device: tor
 
 def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str], ...]:
     """What the report before the first step says of the data."""
-    order = train.order(0)
     held_out = f"{data.n_held_out:,} held out by source sentence" if data.n_held_out else f"{len(data.valid):,} pairs"
     vocabulary = data.vocabulary
     sizes = f"{vocabulary.source.vocab_size:,} shared"
@@ -95,7 +78,7 @@ def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str],
         ("training", f"{len(data.train):,} pairs"),
         ("validation", held_out),
         ("vocabulary", f"{sizes} tokens ({vocabulary.source.kind})"),
-        ("batches", f"{len(order):,} per epoch, {batching.padding_share(train.lengths, order):.1%} padding"),
+        ("batches", train.about_batches()),
     ]
     facts += data.notes
     if not vocabulary.target.lossless:

@@ -15,15 +15,17 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from regard.config import DecodingConfig, RunConfig
+from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
 from regard.data.pairs.dataset import Vocabulary, prepare_pairs
 from regard.data.pairs.rows import Pair, read_pairs
-from regard.errors import ConfigError, DataError
+from regard.data.pipeline.bad_rows import BadRows
+from regard.errors import ConfigError, UsageError
 from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
 from regard.evaluation.lengths import buckets_by_length, length_table
 from regard.evaluation.perplexity import perplexity
-from regard.tasks.batches import mean_loss
+from regard.tasks.attention import AttentionWeights, written_attention
+from regard.tasks.batches import fixed_batches, mean_loss
 from regard.tasks.evaluation import Evaluation, Generated, Section
 from regard.tasks.offers import can_decode, device_of, max_length
 from regard.tasks.options import Progress
@@ -32,6 +34,7 @@ from regard.tasks.spec import TASKS
 from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss
 from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts
+from regard.tasks.translation.lengths import UsualSource
 from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions
 from regard.tasks.word_vectors import WordVectors
 
@@ -44,30 +47,31 @@ class TranslationTask:
     spec: ClassVar = TASKS["translate"]
     options: ClassVar = TranslationOptions
 
-    def __init__(self, vocabulary: Vocabulary, config: RunConfig) -> None:
+    def __init__(self, vocabulary: Vocabulary, config: RunConfig, *, usual: UsualSource | None = None) -> None:
         self.vocabulary = vocabulary
         self.config = config
+        self.usual = usual or UsualSource()
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
         given = Vocabulary.load(vocabulary) if vocabulary is not None else None
         data = prepare_pairs(config.data, config.tokenizer, vocabulary=given, progress=progress)
-        files = config.data.train, config.data.valid or config.data.train
         train, valid = (
-            PairExamples(corpus, own, data.vocabulary, batch_tokens=config.training.batch_tokens, seed=config.seed)
-            for corpus, own in zip((data.train, data.valid), files, strict=True)
+            PairExamples(corpus, files, data.vocabulary, batch_tokens=config.training.batch_tokens, seed=config.seed)
+            for corpus, files in ((data.train, data.train_files), (data.valid, data.valid_files))
         )
-        task = cls(data.vocabulary, config)
+        task = cls(data.vocabulary, config, usual=UsualSource.of(data.train, data.vocabulary.source))
         vectors = [("vectors", found.about(f"{side} words")) for side, found in task.word_vectors.items()]
         facts = (*pair_facts(data, train), *vectors)
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> "TranslationTask":
-        return cls(Vocabulary.load(vocabulary), config)
+        return cls(Vocabulary.load(vocabulary), config, usual=UsualSource.load(vocabulary))
 
     def save(self, vocabulary: Path) -> None:
         self.vocabulary.save(vocabulary)
+        self.usual.save(vocabulary)
 
     def model_fields(self) -> dict[str, int]:
         source, target = self.vocabulary.source.vocab_size, self.vocabulary.target.vocab_size
@@ -106,9 +110,7 @@ class TranslationTask:
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Loss and perplexity on all pairs, BLEU and chrF on the first `n_samples`, decoded greedily."""
         assert isinstance(examples, PairExamples)
-        device = device_of(model)
-        batches = (examples.batch(indices, device) for indices in examples.fixed_order())
-        loss = mean_loss(partial(self.loss, model, smoothing=0.0), batches)
+        loss = mean_loss(partial(self.loss, model, smoothing=0.0), fixed_batches(model, examples))
         scores = {"perplexity": perplexity(loss).value}
         samples: tuple[tuple[str, str, str], ...] = ()
         n_samples = len(examples) if n_samples < 0 else n_samples
@@ -125,15 +127,26 @@ class TranslationTask:
         """Translate lines with one model, or with the ensemble of the options; see `LineTranslator`."""
         decoding, limit = options.decoding or self.config.decoding, self.config.data.max_length
         models = [model, *options.ensemble]
-        translator = LineTranslator(self.vocabulary, models, decoding, options, max_length=limit)
+        translator = LineTranslator(self.vocabulary, models, decoding, options, max_length=limit, usual=self.usual)
         return Results(translator.translate(inputs, progress=partial(options.progress, "translating")))
+
+    def attention(
+        self, model: nn.Module, text: str, result: Translation, options: TranslationOptions
+    ) -> AttentionWeights:
+        """How the model attended to a text of one part while it wrote its best translation."""
+        if result.n_parts > 1:
+            raise UsageError(
+                f"The text was translated in {result.n_parts} parts, and a picture shows one.", "Give one sentence."
+            )
+        source = [*self.vocabulary.source.encode(text.strip()), self.vocabulary.source.end_id]
+        return written_attention(model, self.vocabulary, source, result.outputs[0].written(self.vocabulary.target))
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: TranslationOptions) -> Evaluation:
         """Translate a test set: BLEU, chrF and TER, or other metrics, and the perplexity of the references."""
         check_metrics(options.metrics)
         check_tokenizer(options.tokenize)
         data = options.data or self.config.data
-        pairs = read_test_set(files, source=data.source, target=data.target)
+        pairs, left_out = read_test_set(files, data)
         sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
         began = time.perf_counter()
         predictions = self.predict(model, sources, options)
@@ -147,7 +160,9 @@ class TranslationTask:
             sections = [Section(name="by_length", table=length_table(buckets), data=[one.to_json() for one in buckets])]
         loss, n_pairs = self.reference_loss(model, sources, references)
         n_long = len(pairs) - n_pairs
-        notes = [f"The perplexity is without {n_long:,} pairs that are longer than the model's positions."]
+        notes = [f"Left out: {sentence}." for sentence in left_out.sentences()]
+        if n_long:
+            notes.append(f"The perplexity is without {n_long:,} pairs that are longer than the model's positions.")
         return Evaluation(
             scores=(*(one.score for one in statistics), *([perplexity(loss)] if n_pairs else [])),
             statistics=tuple(statistics),
@@ -159,7 +174,7 @@ class TranslationTask:
             expected=tuple(references),
             generated=Generated(sources=tuple(sources), references=(tuple(references),), outputs=tuple(outputs)),
             output=tuple(map(one_line, outputs)),
-            notes=tuple(notes) if n_long else (),
+            notes=tuple(notes),
         )
 
     def reference_loss(self, model: nn.Module, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, int]:
@@ -180,11 +195,9 @@ class TranslationTask:
         return mean_loss(partial(self.loss, model, smoothing=0.0), batches), len(pairs)
 
 
-def read_test_set(files: Sequence[str], *, source: str = "", target: str = "") -> list[Pair]:
-    """Read pairs to score on. Nothing is skipped: a score on less than the whole set is another score."""
-    pairs = []
-    for pair in read_pairs(files, source=source, target=target):
-        if not isinstance(pair, Pair):
-            raise DataError(f"{pair.file}:{pair.line}: {pair.reason}.", "Fix the test set: every line of it counts.")
-        pairs.append(pair)
-    return pairs
+def read_test_set(files: Sequence[str], data: DataConfig) -> tuple[list[Pair], BadRows]:
+    """Read pairs to score on, and which are bad; DataError if these are too many."""
+    bad_rows = BadRows("pair")
+    pairs = list(bad_rows.good(read_pairs(files, source=data.source, target=data.target)))
+    bad_rows.enforce(data.on_bad, files)
+    return pairs, bad_rows

@@ -3,7 +3,7 @@
 One `LineTranslator` serves one call. The loss and the scores are the task's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
-from regard.data.text.sentence_splitting import split_to_fit
+from regard.data.text.sentence_splitting import Span, count_sentences, separator, split_to_fit
 from regard.decoding.ensemble import Ensemble
 from regard.decoding.result import Decoded
 from regard.decoding.rules import ForcedPrefix, Rule
@@ -21,9 +21,10 @@ from regard.evaluation.alignment import Link, as_pharaoh
 from regard.tasks.batches import padded
 from regard.tasks.generation import Generator, Output, in_batches, longest_output
 from regard.tasks.offers import device_of
-from regard.tasks.options import GenerationOptions
+from regard.tasks.options import Count, GenerationOptions
 from regard.tasks.results import Result, one_line
 from regard.tasks.translation.alignment import check_alignable, cross_attentions, link_words
+from regard.tasks.translation.lengths import UsualSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +47,30 @@ class TranslationOptions(GenerationOptions):
     by_length: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class TranslatedPart:
+    """What a part of a text became; finished: whether the model ended it, else the limit of length cut it off."""
+
+    source: str
+    text: str
+    finished: bool
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Translation(Result):
-    """What became of a line: its outputs, best first, and how many parts it was translated in."""
+    """What became of a text: its outputs, best first, and the parts of it that were translated one by one.
+
+    parts: of each output, what each part became; empty where the text was translated as one
+    """
 
     source: str
     outputs: tuple[Output, ...]
-    n_parts: int = 1
+    parts: tuple[tuple[TranslatedPart, ...], ...] = ()
+
+    @property
+    def n_parts(self) -> int:
+        """In how many parts the text was translated."""
+        return len(self.parts[0]) if self.parts else 1
 
     @property
     def text(self) -> str:
@@ -66,10 +84,13 @@ class Translation(Result):
 
     @property
     def truncation(self) -> str:
-        return "translated in parts" if self.n_parts > 1 else ""
+        n_lines = sum(bool(line.strip()) for line in self.source.splitlines())
+        return "translated in parts" if self.n_parts > max(1, n_lines) else ""
 
     def lines(self, *, top: int = 0) -> list[str]:
         several = top > 1 or len(self.outputs) > 1
+        if not several and self.outputs[0].alignment is None:
+            return _indented_lines(self.text, n_lines=self.source.count("\n") + 1)
         lines = []
         for output in self.outputs:
             columns = [f"{output.score:.4f}"] * several + [one_line(output.text)]
@@ -81,6 +102,8 @@ class Translation(Result):
 
     def to_json(self, *, top: int = 0) -> dict[str, Any]:
         translations = [output.to_json() for output in self.outputs]
+        for translation, parts in zip(translations, self.parts, strict=False):
+            translation["parts"] = [vars(part) for part in parts]
         return {"source": self.source, "parts": self.n_parts, "translations": translations}
 
 
@@ -88,17 +111,24 @@ class Translation(Result):
 class _Segment:
     """What is translated at once: a line, or a piece of one that is too long.
 
-    line: the line's number, from 0; source: with the end token; prefix: what the translation begins with.
+    line, number, span: the number of its text, its own in that, both from 0, and where it stands there
+    source, prefix:     its tokens with the end token, and what the translation begins with
     """
 
     line: int
+    number: int
+    span: Span
     text: str
     source: list[int]
     prefix: list[int]
 
 
 class LineTranslator:
-    """Translates with one model or an ensemble, under the rules of one call; max_length: of a source, in tokens."""
+    """Translates with one model or an ensemble, under the rules of one call.
+
+    max_length: of a source, in tokens
+    usual:      as many tokens and sentences of a line are translated at once
+    """
 
     def __init__(
         self,
@@ -108,26 +138,23 @@ class LineTranslator:
         options: TranslationOptions,
         *,
         max_length: int,
+        usual: UsualSource | None = None,
     ) -> None:
         self.vocabulary = vocabulary
         self.models = models
         self.options = options
-        self.generator = Generator(
-            vocabulary.target,
-            models[0] if len(models) == 1 else Ensemble(models),
-            decoding,
-            device=device_of(models[0]),
-            banned=options.banned,
-            seed=options.seed,
-        )
+        decoder = models[0] if len(models) == 1 else Ensemble(models)
+        self.generator = Generator(vocabulary.target, decoder, decoding, options, device=device_of(models[0]))
         self.model_limit = longest_output(models)
         self.source_limit = min(self.model_limit, max_length)
+        self.usual = usual or UsualSource()
 
-    def translate(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> list[Translation]:
+    def translate(self, texts: Sequence[str], *, progress: Count | None = None) -> list[Translation]:
         """Translate lines, whatever their number and length; in order.
 
-        A line too long for the model is cut into sentences, which are translated and joined. An empty line stays empty.
-        Limits of length count from the end of a forced beginning.
+        A line too long for the model is cut into sentences, which are translated and joined, as are the lines of a text of
+        several; white space around them stays. An empty text stays empty. Limits of length count from the end of a forced
+        beginning.
         """
         prefixes = self.options.prefixes
         if prefixes and len(prefixes) != len(texts):
@@ -137,10 +164,10 @@ class LineTranslator:
             )
         if self.options.align:
             check_alignable(self.models[0])
-        parts = self._parts(texts, prefixes)
+        parts = self._segments(texts, prefixes)
         found = in_batches(
             [len(part.source) for part in parts],
-            lambda numbers: self._translate([parts[number] for number in numbers], numbers),
+            lambda numbers: self._translate([parts[number] for number in numbers]),
             batch_size=self.generator.decoding.batch_size,
             name=lambda number: f"The line '{excerpt(parts[number].text)}'",
             progress=progress,
@@ -149,30 +176,42 @@ class LineTranslator:
         for number, part in enumerate(parts):
             numbers_of[part.line].append(number)
         return [
-            self._joined(text, [parts[number].text for number in own], [found[number] for number in own])
+            self._joined(text, [parts[number] for number in own], [found[number] for number in own])
             for text, own in zip(texts, numbers_of, strict=True)
         ]
 
-    def _parts(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Segment]:
-        """Cut lines to fit and encode them. Of a line in several parts, only the first has the beginning."""
+    def _segments(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Segment]:
+        """Cut texts to fit and encode them. Of a text in several parts, only the first has the beginning."""
         begun = [self._beginning(line, prefix) for line, prefix in enumerate(prefixes)]
-        cut = [(line, n, part) for line, text in enumerate(texts) for n, part in enumerate(self._fitting(text))]
-        sources = self.vocabulary.source.encode_batch([text for _, _, text in cut])
+        cut = [
+            (line, number, span) for line, text in enumerate(texts) for number, span in enumerate(self._fitting(text))
+        ]
+        parts = [texts[line][start:end] for line, _, (start, end) in cut]
         return [
             _Segment(
                 line=line,
+                number=number,
+                span=span,
                 text=text,
                 source=[*ids, self.vocabulary.source.end_id],
-                prefix=begun[line] if begun and n == 0 else [],
+                prefix=begun[line] if begun and number == 0 else [],
             )
-            for (line, n, text), ids in zip(cut, sources, strict=True)
+            for (line, number, span), text, ids in zip(
+                cut, parts, self.vocabulary.source.encode_batch(parts), strict=True
+            )
         ]
 
-    def _fitting(self, text: str) -> list[str]:
-        """The parts of a line that the model can take: none for an empty one."""
-        if not text.strip():
-            return []
-        return split_to_fit(text, lambda part: len(self.vocabulary.source.encode(part)) <= self.source_limit)
+    def _fitting(self, text: str) -> list[Span]:
+        """The parts of a text that the model can take: none of an empty one."""
+        return split_to_fit(text, fits=self._fits, usual=self._is_usual)
+
+    def _fits(self, text: str) -> bool:
+        return len(self.vocabulary.source.encode(text)) <= self.source_limit
+
+    def _is_usual(self, text: str) -> bool:
+        if count_sentences(text) > self.usual.sentences:
+            return False
+        return len(self.vocabulary.source.encode(text)) <= min(self.usual.tokens, self.source_limit)
 
     def _beginning(self, line: int, prefix: str) -> list[int]:
         """Encode what a translation must begin with; the end token at least must have a place behind it."""
@@ -186,13 +225,13 @@ class LineTranslator:
             )
         return ids
 
-    def _translate(self, parts: list[_Segment], numbers: list[int]) -> list[tuple[Output, ...]]:
-        """Translate a batch of parts; sampling is seeded by their numbers."""
-        decoded = self._decode(parts, numbers)
+    def _translate(self, parts: list[_Segment]) -> list[tuple[Output, ...]]:
+        """Translate a batch of parts; sampling is seeded by the numbers of their lines and their own."""
+        decoded = self._decode(parts)
         outputs = [tuple(map(self.generator.output, one.hypotheses)) for one in decoded]
         return self._aligned(parts, outputs) if self.options.align else outputs
 
-    def _decode(self, parts: list[_Segment], numbers: list[int]) -> list[Decoded]:
+    def _decode(self, parts: list[_Segment]) -> list[Decoded]:
         ids, lengths = padded([part.source for part in parts], self.vocabulary.source.pad_id, self.generator.device)
         inputs: Any = (ids, lengths) if len(self.models) == 1 else [(ids, lengths)] * len(self.models)
         longest = self.generator.decoding.max_length
@@ -200,7 +239,8 @@ class LineTranslator:
         prefixes = [part.prefix for part in parts]
         limits += torch.tensor([len(prefix) for prefix in prefixes], device=ids.device)
         rules: list[Rule] = [ForcedPrefix(prefixes)] if any(prefixes) else []
-        return self.generator.decode(inputs, limits.clamp(max=self.model_limit), rules=rules, keys=numbers)
+        keys = [part.line + (part.number << 64) for part in parts]
+        return self.generator.decode(inputs, limits.clamp(max=self.model_limit), rules=rules, keys=keys)
 
     def _aligned(self, parts: list[_Segment], outputs: list[tuple[Output, ...]]) -> list[tuple[Output, ...]]:
         """The outputs with the links between their words and the source's, by the first model's cross-attention.
@@ -218,33 +258,41 @@ class LineTranslator:
                 aligned[number].append(replace(output, alignment=tuple(links)))
         return list(map(tuple, aligned))
 
-    def _joined(self, text: str, parts: list[str], found: list[tuple[Output, ...]]) -> Translation:
-        """Join the translations of a line's parts; with several parts, the n-th best of each make the n-th best."""
+    def _joined(self, text: str, parts: list[_Segment], found: list[tuple[Output, ...]]) -> Translation:
+        """Join the translations of a text's parts; with several parts, the n-th best of each make the n-th best."""
         if not parts:
-            nothing = Output(text="", score=0.0, ids=(), tokens=(), log_probs=(), alignment=self._no_links)
+            links = () if self.options.align else None
+            nothing = Output(text="", score=0.0, ids=(), tokens=(), log_probs=(), alignment=links)
             return Translation(source=text, outputs=(nothing,))
+        rows = list(zip(*found, strict=len(parts) == 1))
+        outputs = tuple(self._concatenated(text, [part.span for part in parts], row) for row in rows)
         if len(parts) == 1:
-            return Translation(source=text, outputs=found[0])
-        first_words = _first_words(text, parts)
-        outputs = tuple(self._concatenated(row, first_words) for row in zip(*found, strict=False))
-        return Translation(source=text, outputs=outputs, n_parts=len(parts))
+            return Translation(source=text, outputs=outputs)
+        pieces = tuple(
+            tuple(
+                TranslatedPart(source=part.text, text=one.text, finished=one.finished)
+                for part, one in zip(parts, row, strict=True)
+            )
+            for row in rows
+        )
+        return Translation(source=text, outputs=outputs, parts=pieces)
 
-    @property
-    def _no_links(self) -> tuple[Link, ...] | None:
-        return () if self.options.align else None
-
-    def _concatenated(self, row: tuple[Output, ...], first_words: list[int]) -> Output:
-        """Put an output of each part together; `first_words` says which word of the line each part begins with."""
+    def _concatenated(self, text: str, spans: list[Span], row: tuple[Output, ...]) -> Output:
+        """Put an output of each part of a text together, with the white space that stands around the parts."""
         links: list[Link] = []
-        n_written = 0
-        for part, n_read in zip(row, first_words, strict=True):
-            links += [
-                Link(source=link.source + n_read, target=link.target + n_written, score=link.score)
-                for link in part.alignment or ()
-            ]
-            n_written += len(part.text.split())
+        written, end = "", 0
+        for (start, next_end), part in zip(spans, row, strict=True):
+            gap = text[end:start]
+            written += separator(gap, text[end - 1], written[-1:]) if end else gap
+            if part.alignment:
+                n_read, n_written = len(text[: start + 1].split()) - 1, len(f"{written}.".split()) - 1
+                links += [
+                    Link(source=link.source + n_read, target=link.target + n_written, score=link.score)
+                    for link in part.alignment
+                ]
+            written, end = written + part.text, next_end
         return Output(
-            text=" ".join(part.text for part in row),
+            text=written + text[end:],
             score=sum(part.score for part in row) / len(row),
             ids=tuple(id for part in row for id in part.ids),
             tokens=tuple(token for part in row for token in part.tokens),
@@ -254,11 +302,9 @@ class LineTranslator:
         )
 
 
-def _first_words(text: str, parts: list[str]) -> list[int]:
-    """Return the number of the word in which each part begins; the parts are pieces of the text in order."""
-    numbers, end = [], 0
-    for part in parts:
-        start = text.index(part, end)
-        numbers.append(len(text[: start + 1].split()) - 1)
-        end = start + len(part)
-    return numbers
+def _indented_lines(text: str, *, n_lines: int) -> list[str]:
+    """The lines of a text with their indentation, if it has as many as its source; else all on one."""
+    lines = text.split("\n")
+    if len(lines) != n_lines:
+        return [one_line(text)]
+    return [line[: len(line) - len(line.lstrip())] + one_line(line.strip()) for line in lines]
