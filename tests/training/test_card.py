@@ -20,7 +20,7 @@ def test_the_card_says_what_the_model_is_what_it_read_and_what_it_reached() -> N
     assert "- training: 29,000 pairs\n- file: `/data/a.en`\n- file: `/data/a.de`\n- file: `/data/v.tsv`\n" in card
     assert "- the average of the last checkpoints, which `m30k` means: loss 1.2, bleu 41\n" in card
     assert "- the best single checkpoint, step 1,200: loss 1.235, bleu 40.25\n" in card
-    assert "    regard translate m30k\n" in card
+    assert '    regard translate m30k "…"\n    regard evaluate m30k --data TEST-FILES\n    regard plot m30k\n' in card
     assert "`regard train config.toml --run ANOTHER` repeats the run.\n" in card
 
 
@@ -29,7 +29,10 @@ def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
     card = model_card("mine", config, facts=[], best={}, average={}, n_parameters=3)
     assert "a custom network, 3 parameters." in card
     assert "- none yet\n" in card
-    assert "    regard generate mine\n" in card
+    assert '    run = regard.load("mine", model=YourNetwork(…))\n    run.generate(…)\n' in card
+    assert "regard generate" not in card
+    assert "regard train config.toml" not in card
+    assert '`regard.train("config.toml", model=YourNetwork(…), run="ANOTHER")`.\n' in card
 
 
 def test_the_card_says_what_the_run_began_with() -> None:

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from regard.config import ModelTable
+from regard.errors import CheckpointError
 from regard.models.presets import build_model, model_config
 from regard.parts.convolution import BatchNorm
 from regard.training.ema import WeightEMA
@@ -122,3 +123,9 @@ def test_without_statistics_the_average_is_of_parameters_alone() -> None:
     model = build_model(model_config(table, origin="test"), seed=1)
     assert list(model.buffers()), "tables of positions, which are not saved"
     assert list(WeightEMA(model, 0.5).average) == [name for name, _ in model.named_parameters()]
+
+
+def test_an_average_of_other_weights_is_refused() -> None:
+    for saved in ({}, {"weight": torch.zeros(2, 2)}, {"weight": torch.zeros(1, 2), "other": torch.zeros(1)}):
+        with pytest.raises(CheckpointError, match="The saved EMA is not of the model's weights"):
+            WeightEMA(linear(1.0), 0.9).restore(saved)

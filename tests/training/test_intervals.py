@@ -1,9 +1,12 @@
 """After which updates a run is validated and saved."""
 
+from typing import Any
+
 import pytest
 
 from regard.config import TrainingConfig
-from regard.training.intervals import last_step, save_is_due, steps_per_epoch, validation_is_due
+from regard.training import intervals
+from regard.training.intervals import last_step, save_is_due, steps_in_epochs, steps_per_epoch, validation_is_due
 
 
 def test_an_epoch_ends_with_the_batches_that_are_left() -> None:
@@ -24,7 +27,34 @@ def test_an_epoch_ends_with_the_batches_that_are_left() -> None:
     ],
 )
 def test_the_last_step_is_that_of_the_first_end(ends: dict[str, float], last: int) -> None:
-    assert last_step(TrainingConfig(**ends), steps_per_epoch=10) == last
+    assert last_step(TrainingConfig(**ends), steps_in_epochs=20) == last
+
+
+class Rows:
+    """Examples whose epochs have 7, 8, 9, … batches of one."""
+
+    def __init__(self, n: int = 7) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def order(self, epoch: int) -> list[range]:
+        return [range(1)] * (self.n + epoch)
+
+
+def test_the_updates_of_epochs_are_counted_one_by_one() -> None:
+    rows: Any = Rows()
+    assert steps_in_epochs(rows, TrainingConfig(epochs=3)) == 7 + 8 + 9
+    assert steps_in_epochs(rows, TrainingConfig(epochs=3, accumulate=2)) == 4 + 4 + 5
+    assert steps_in_epochs(rows, TrainingConfig(steps=3)) == 0
+
+
+def test_of_very_many_examples_the_first_epoch_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "COUNTED", 20)
+    rows: Any = Rows()
+    assert steps_in_epochs(rows, TrainingConfig(epochs=3)) == 3 * 7
+    assert steps_in_epochs(rows, TrainingConfig(epochs=2)) == 7 + 8
 
 
 def due_at(training: TrainingConfig, per_epoch: int) -> list[int]:

@@ -394,16 +394,16 @@ def test_three_in_a_row_end_the_run_and_name_the_lines() -> None:
     with pytest.raises(TrainingError) as caught:
         next(stream)
     assert caught.value.problem == (
-        f"Loss or gradient was NaN or infinite for 3 consecutive steps, the last at step 7 (lines: rows.txt:{line + 1})."
+        f"Loss or gradient was NaN or infinite for 3 consecutive steps, the last at step 7 (read from rows.txt:{line + 1})."
     )
     assert caught.value.remedy == (
-        "Lower training.learning_rate, or check those lines; the last good checkpoint is kept."
+        "Lower training.learning_rate, or check what is read there; the last good checkpoint is kept."
     )
 
 
 def test_of_many_lines_the_first_eight_are_named() -> None:
     trainer = make_trainer(task=Squares(broken=lambda call: True), rows=Rows((12,)))
-    with pytest.raises(TrainingError, match=r"at step 3 \(lines: (rows\.txt:\d+, ){7}rows\.txt:\d+ and 4 more\)\."):
+    with pytest.raises(TrainingError, match=r"at step 3 \(read from (rows\.txt:\d+, ){7}rows\.txt:\d+ and 4 more\)\."):
         make(trainer, 3)
 
 

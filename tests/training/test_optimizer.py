@@ -93,7 +93,9 @@ def test_a_state_of_another_shape_is_refused() -> None:
     state = {"weight.step": torch.tensor(1.0), "weight.exp_avg": torch.zeros(3, 5), "weight.exp_avg_sq": torch.zeros(3)}
     with pytest.raises(CheckpointError) as caught:
         optimizer.restore(state)
-    assert caught.value.problem == "The optimizer's weight.exp_avg has the shape (3, 5), the model's parameter (3, 4)."
+    assert caught.value.problem == (
+        "The optimizer's weight.exp_avg has the shape (3, 5) (torch.float32), expected (3, 4)."
+    )
     assert caught.value.remedy == "Resume with the model that wrote the checkpoint."
 
 
@@ -110,3 +112,33 @@ def test_a_factor_is_on_the_rate_of_its_parameters_alone() -> None:
     for name in ("0.bias", "1.weight", "1.bias"):
         assert torch.equal(factored[name], plain[name])
     assert set(optimizers[0].state()) == set(optimizers[1].state())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            {"other.step": torch.tensor(1.0)},
+            "The optimizer's other.step belongs to no parameter that the model trains.",
+        ),
+        ({"weight.exp_avg": None}, "The optimizer's weight.exp_avg is missing."),
+        ({"weight.step": None}, "The optimizer's weight.step is missing."),
+        (
+            {"weight.step": torch.zeros(5)},
+            "The optimizer's weight.step has the shape (5,) (torch.float32), expected ().",
+        ),
+        (
+            {"bias.exp_avg_sq": torch.zeros(3, dtype=torch.int8)},
+            "The optimizer's bias.exp_avg_sq has the shape (3,) (torch.int8), expected (3,).",
+        ),
+    ],
+)
+def test_a_state_of_another_model_is_refused(change: dict[str, torch.Tensor | None], problem: str) -> None:
+    model = nn.Linear(4, 3)
+    optimizer = Optimizer(model, TrainingConfig())
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.update(0.1)
+    state = {name: tensor for name, tensor in {**optimizer.state(), **change}.items() if tensor is not None}
+    with pytest.raises(CheckpointError) as caught:
+        Optimizer(model, TrainingConfig()).restore(state)
+    assert caught.value.problem == problem

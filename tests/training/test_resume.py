@@ -56,8 +56,9 @@ SETTINGS = {
 }
 
 # Starting an interpreter with torch takes seconds, a fork takes none: one parent forks a trainer for each line it reads.
-# The line says when the trainer dies: so many seconds after so many updates, or when it is about to wait for the disk to
-# have a file of such a name. It kills itself, so that a busy machine does not let it run on meanwhile.
+# The line says when the trainer dies: so many seconds after so many updates, or when it opens a file of such a name (what
+# is being written is called .tmp-new-…, and opened to be synced). It kills itself, so that a busy machine does not let it
+# run on meanwhile.
 TRAINER = """
 import json, os, re, signal, sys, threading
 from pathlib import Path
@@ -216,13 +217,13 @@ def test_killed_at_random_instants_and_in_saves(
     chance = random.Random(11)
     with lives(path, config) as run:
         run.kill(n_updates=2)  # before the first save: nothing is there but a few records
-        run.kill(pattern="step-.*/model")  # in the very first save
+        run.kill(pattern="new-step-.*/model")  # in the very first save
         run.kill(n_updates=chance.randint(3, 5), seconds=chance.uniform(0, 0.05))
-        run.kill(pattern="step-.*/manifest")  # all is written, nothing has its name yet
+        run.kill(pattern="new-step-.*/manifest")  # all is written, nothing has its name yet
         run.kill(n_updates=chance.randint(3, 5), seconds=chance.uniform(0, 0.05))
         run.kill(pattern="/checkpoints$")  # it has its name, and old ones are still there
         run.kill(n_updates=chance.randint(3, 5), seconds=chance.uniform(0, 0.05))
-        run.kill(pattern="average-.*/model")
+        run.kill(pattern="new-average-.*/model")
         run.kill(pattern="README")  # all but the model card
         run.finish()
     assert sum("step" in name for name in run.cut_short) >= 2

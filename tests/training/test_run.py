@@ -15,6 +15,7 @@ from tests.conftest import draw_stripes
 from tests.training.conftest import at_step
 
 from regard import config as configuration
+from regard import runtime
 from regard.config import RunConfig
 from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError, DataError, LockedError, RunError, UsageError
@@ -238,7 +239,7 @@ def test_a_score_that_no_validation_has_chooses_nothing(
         ({"training.steps": 0}, "The run has no limit: it would never end.", "Give --steps, --epochs or --minutes."),
         (
             {"training.schedule": "lineal"},
-            "training.schedule must be one of inverse-sqrt, cosine, linear, constant, not 'lineal'.",
+            "test: training.schedule must be inverse-sqrt, cosine, linear, constant or auto, not 'lineal'.",
             "Did you mean linear?",
         ),
         (
@@ -314,3 +315,30 @@ def test_a_run_cannot_be_shortened(finished: tuple[Path, list[Event]]) -> None:
     with pytest.raises(UsageError) as caught:
         next(resume(path, settings={"training.steps": 3}))
     assert str(caught.value) == f"{path} is already at step 6, beyond --steps 3.\nGive a larger --steps."
+
+
+def test_a_model_larger_than_the_memory_is_refused_before_it_is_built(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "available_memory", lambda device: 10_000)
+    with pytest.raises(ConfigError) as caught:
+        next(train(make_config(), tmp_path / "run"))
+    assert caught.value.problem == "The weights of this model take 0.0 GB, and 0.0 GB of memory are free."
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_kill_left_of_a_vocabulary_goes_at_the_next_start(make_config: MakeConfig, tmp_path: Path) -> None:
+    vocabulary = tmp_path / "run" / "vocabulary"
+    vocabulary.mkdir(parents=True)
+    (vocabulary / ".tmp-shared.json-k3x_9").write_text("{")
+    list(train(make_config({"training.steps": 1}), tmp_path / "run"))
+    assert sorted(path.name for path in vocabulary.iterdir()) == ["lengths.json", "shared.json"]
+
+
+def test_a_run_does_not_resume_with_a_vocabulary_of_another_size(make_config: MakeConfig, tmp_path: Path) -> None:
+    list(train(make_config({"training.steps": 1}), tmp_path / "run"))
+    learn(["A dog runs."] * 3, kind="words", vocab_size=300).save(tmp_path / "run" / "vocabulary" / "shared.json")
+    with pytest.raises(
+        RunError, match=r"vocabulary does not fit the model of the run's config\.toml: source_vocab is "
+    ):
+        list(resume(tmp_path / "run", settings={"training.steps": 2}))

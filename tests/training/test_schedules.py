@@ -1,5 +1,6 @@
 """Learning rates at steps that can be worked out by hand."""
 
+import dataclasses
 import math
 
 import pytest
@@ -28,11 +29,20 @@ def test_the_papers_formula_is_inverse_sqrt_with_a_peak() -> None:
 
 def test_cosine_falls_to_nothing_after_the_last_update() -> None:
     halfway = 0.5 * 0.5 * (1 + math.cos(math.pi / 4))
-    assert rates("cosine", [50, 100, 200, 300, 500], total=499) == pytest.approx([0.25, 0.5, halfway, 0.25, 0])
+    last = 0.5 * 0.5 * (1 + math.cos(math.pi * 399 / 400))
+    assert rates("cosine", [50, 100, 200, 300, 499], total=499) == pytest.approx([0.25, 0.5, halfway, 0.25, last])
 
 
-def test_linear_falls_to_nothing_after_the_last_update_and_stays_there() -> None:
-    assert rates("linear", [50, 100, 200, 500, 501], total=499) == pytest.approx([0.25, 0.5, 0.375, 0, 0])
+def test_linear_falls_to_nothing_after_the_last_update() -> None:
+    assert rates("linear", [50, 100, 200, 499], total=499) == pytest.approx([0.25, 0.5, 0.375, 0.5 / 400])
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_updates_after_the_expected_end_learn_as_fast_as_the_last_one(schedule: str) -> None:
+    last, *others = rates(schedule, [499, 500, 510], total=499)
+    assert last > 0
+    assert others == [last, last]
+    assert rates(schedule, [30], total=20, warmup=25) == [0.5]  # a warm-up beyond the end
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
@@ -62,10 +72,15 @@ def test_a_schedule_that_falls_to_zero_needs_an_end(schedule: str) -> None:
     check_schedule(TrainingConfig(schedule=schedule, steps=2))
 
 
-def test_an_unknown_schedule_gets_the_near_name() -> None:
+def test_a_run_has_a_schedule_that_was_chosen() -> None:
     with pytest.raises(ConfigError) as caught:
-        check_schedule(TrainingConfig(schedule="cosin"))
-    assert (
-        caught.value.problem == "training.schedule must be one of inverse-sqrt, cosine, linear, constant, not 'cosin'."
+        check_schedule(TrainingConfig(schedule="auto", steps=10))
+    assert str(caught.value) == (
+        "training.schedule is 'auto', and a run needs the one that was chosen for it.\n"
+        "Write one of inverse-sqrt, cosine, linear, constant."
     )
-    assert caught.value.remedy == "Did you mean cosine?"
+
+
+def test_every_schedule_that_can_be_chosen_is_one() -> None:
+    [schedule] = [field for field in dataclasses.fields(TrainingConfig) if field.name == "schedule"]
+    assert set(schedule.metadata["choices"]) == {*SCHEDULES, "auto"}

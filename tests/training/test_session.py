@@ -2,11 +2,13 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import shutil
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,15 +21,16 @@ from tests.training.conftest import at_step, kinds, of
 from regard import config as configuration
 from regard import runtime
 from regard.config import RunConfig
+from regard.data import batching
 from regard.errors import CheckpointError, TrainingError, UsageError
 from regard.models.presets import model_config
 from regard.models.transformer import Transformer
-from regard.runs import checkpoints, metrics, selection
+from regard.runs import averaging, checkpoints, metrics, selection, tensors
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks.task import Validation
 from regard.tasks.translation.task import TranslationTask
 from regard.training import session
-from regard.training.events import Event, Finished, Saved, Updated, Validated
+from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.run import resume, train
 
 MakeConfig = Callable[..., RunConfig]
@@ -175,7 +178,7 @@ def test_three_losses_in_a_row_that_are_no_numbers_end_the_run(
             # Only after the validation of step 4: that one is sound.
             step = event.step if isinstance(event, Saved) else step
     assert (
-        "Loss or gradient was NaN or infinite for 3 consecutive steps, the last at step 7 (lines: "
+        "Loss or gradient was NaN or infinite for 3 consecutive steps, the last at step 7 (read from "
         in caught.value.problem
     )
     assert f"{corpus[0]}:" in caught.value.problem
@@ -197,7 +200,7 @@ def test_the_lines_are_named_where_they_lie_now(
     break_loss(monkeypatch, lambda: True)
     with pytest.raises(TrainingError) as caught:
         list(train(make_config({"data.train": [str(file) for file in files]}), tmp_path / "run"))
-    lines = caught.value.problem.partition("(lines: ")[2].removesuffix(").").replace(" and ", ", ").split(", ")
+    lines = caught.value.problem.partition("(read from ")[2].removesuffix(").").replace(" and ", ", ").split(", ")
     assert all(line.startswith(f"{files[0]}:") for line in lines if "more" not in line)
 
 
@@ -240,10 +243,10 @@ def test_checkpoints_of_another_network_are_refused(
     with pytest.raises(CheckpointError) as caught:
         drive(resume(tmp_path / "run"))
     assert caught.value.problem.startswith(
-        f"{tmp_path / 'run' / 'checkpoints' / 'step-00000006'} does not match the model of {file}: "
+        f"{tmp_path / 'run' / 'checkpoints' / 'step-00000006'} does not fit the model of the run's config.toml: "
     )
-    assert "size mismatch" in caught.value.problem
-    assert caught.value.remedy == "Restore the config that the run was started with."
+    assert caught.value.problem.endswith("is of shape (16, 32) in the checkpoint and of shape (16, 48) in the model.")
+    assert caught.value.remedy == "Put back the config that the run was trained with."
 
 
 def test_old_checkpoints_go_and_the_best_and_the_averaged_stay(
@@ -301,6 +304,20 @@ def test_epochs_wait_for_the_least_steps(make_config: MakeConfig, drive: Drive, 
     events = drive(train(make_config(settings), tmp_path / "run"))
     assert len({event.update.epoch for event in of(Updated, events)}) > 1
     assert (events[0].total_steps, events[-1].step, events[-1].reason) == (30, 30, "1 epochs and 30 steps are done")
+
+
+def test_epochs_of_different_numbers_of_batches_end_where_the_schedule_does(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "_MIXING", 2.0)  # short texts change places as widely as long ones do
+    settings = {"training.steps": 0, "training.epochs": 5, "training.schedule": "linear", "training.warmup": 4}
+    report, *events = drive(train(make_config(settings), tmp_path / "run"))
+    updates = [event.update for event in of(Updated, events)]
+    per_epoch = Counter(update.epoch for update in updates)
+    assert len(set(per_epoch.values())) > 1
+    assert isinstance(report, Report)
+    assert report.total_steps == len(updates)
+    assert updates[-1].learning_rate == pytest.approx(0.01 / (len(updates) + 1 - 4))
 
 
 def test_epochs_and_minutes_end_a_run(make_config: MakeConfig, drive: Drive, tmp_path: Path) -> None:
@@ -403,3 +420,87 @@ def test_facts_of_the_machine_are_in_the_manifest(finished: tuple[Path, list[Eve
     path, _ = finished
     checkpoint, _ = selection.newest_intact(RunFolder(path))
     assert {**runtime.facts(), "threads": 1}.items() <= dict(checkpoint.facts).items()
+
+
+# a folder that is not what it was
+
+
+@pytest.mark.parametrize("fate", ["moved", "deleted"])
+def test_a_run_that_is_moved_or_deleted_stops_at_its_next_save_and_is_not_made_again(
+    make_config: MakeConfig, tmp_path: Path, fate: str
+) -> None:
+    path = tmp_path / "run"
+    events = train(make_config({"training.steps": 8, "training.validate_every": 4}), path)
+    with pytest.raises(TrainingError) as caught:
+        for event in events:
+            if isinstance(event, Saved):
+                shutil.rmtree(path) if fate == "deleted" else path.rename(tmp_path / "elsewhere")
+    assert caught.value.problem == f"{path} was moved or deleted while it was being trained."
+    assert not path.exists()
+
+
+def test_a_run_that_was_moved_goes_on_elsewhere(make_config: MakeConfig, drive: Drive, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    events = train(make_config({"training.steps": 8, "training.validate_every": 4}), path)
+    with pytest.raises(TrainingError):
+        for event in events:
+            if isinstance(event, Saved):
+                path.rename(tmp_path / "elsewhere")
+    ended = drive(resume(tmp_path / "elsewhere"))
+    assert [event.update.step for event in of(Updated, ended)] == [5, 6, 7, 8]
+
+
+def seal(checkpoint: Path) -> None:
+    """Write the manifest of a checkpoint anew, as if its files were what was written."""
+    manifest = json.loads((checkpoint / "manifest.json").read_bytes())
+    for name in manifest["files"]:
+        size = (checkpoint / name).stat().st_size
+        manifest["files"][name] = {"size": size, "sha256": checkpoints.sha256(checkpoint / name)}
+    (checkpoint / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_state_that_training_never_writes_is_passed_over(
+    finished: tuple[Path, list[Event]], drive: Drive, tmp_path: Path
+) -> None:
+    path = shutil.copytree(finished[0], tmp_path / "run")
+    newest = path / "checkpoints" / "step-00000006"
+    state = json.loads((newest / "state.json").read_bytes())
+    state["place"]["step"] = 5
+    (newest / "state.json").write_text(json.dumps(state))
+    seal(newest)
+    events = drive(resume(path))
+    assert kinds(events)[:2] == ["Noted", "Report"]
+    assert events[0].text == (
+        f"step-00000006 is skipped. The checkpoint is damaged: {newest}/state.json is not a training state (it is of "
+        "step 5)."
+    )
+    assert [event.update.step for event in of(Updated, events)] == [5, 6]
+
+
+def test_a_cursor_beyond_the_data_and_an_optimizer_without_a_state_are_refused(
+    finished: tuple[Path, list[Event]], drive: Drive, tmp_path: Path
+) -> None:
+    path = shutil.copytree(finished[0], tmp_path / "run")
+    newest = path / "checkpoints" / "step-00000006"
+    before = (newest / "state.json").read_bytes()
+    state = json.loads(before)
+    state["place"]["batches"] = 10**12
+    (newest / "state.json").write_text(json.dumps(state))
+    seal(newest)
+    with pytest.raises(CheckpointError, match="1,000,000,000,000 batches were used of an epoch that has "):
+        drive(resume(path))
+    (newest / "state.json").write_bytes(before)
+    tensors.save(newest / "optimizer.safetensors", {})
+    seal(newest)
+    with pytest.raises(CheckpointError, match="its optimizer has no state"):
+        drive(resume(path))
+
+
+def test_resuming_keeps_an_average_that_took_the_place_of_its_own(
+    finished: tuple[Path, list[Event]], drive: Drive, tmp_path: Path
+) -> None:
+    path = shutil.copytree(finished[0], tmp_path / "run")
+    assert drive(resume(path))[-1].average["loss"] > 0
+    averaging.average(RunFolder(path), steps=[6])
+    assert drive(resume(path))[-1].average == {}
+    assert selection.select(Reference.parse(f"{path}@average"))[0].facts["averaged"] == [6]

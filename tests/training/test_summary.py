@@ -7,6 +7,7 @@ import pytest
 
 import regard
 from regard.runs.folder import RunFolder
+from regard.training.stopping import End
 from regard.training.summary import count_parameters, summarise
 
 
@@ -17,7 +18,7 @@ def own_run(trained: Path, tmp_path: Path) -> Path:
 
 def test_a_finished_run(trained: Path) -> None:
     summary = summarise(RunFolder(trained))
-    assert (summary.state, summary.stop_reason, summary.step) == ("finished", "120 steps are done", 120)
+    assert (summary.state, summary.end, summary.step) == ("finished", End("steps", "120 steps are done"), 120)
     assert summary.seconds > 0
     assert summary.n_parameters == regard.load(trained).n_parameters
     assert [one.name for one in summary.checkpoints][-2:] == ["step-00000120", "average-00000120"]
@@ -55,3 +56,14 @@ def test_a_file_of_another_kind_has_no_parameters(tmp_path: Path) -> None:
     file = tmp_path / "other"
     file.write_bytes((5).to_bytes(8, "little") + b"[1,2]")
     assert count_parameters(file) is None
+
+
+def test_an_average_that_took_the_place_of_the_scored_one_has_no_scores(own_run: Path) -> None:
+    regard.average(own_run, last=2)
+    summary = summarise(RunFolder(own_run))
+    assert summary.checkpoints[-1].name == "average-00000120"
+    assert summary.average == {}
+
+
+def test_what_batch_norms_track_is_not_counted(image_run: Path) -> None:
+    assert summarise(RunFolder(image_run)).n_parameters == regard.load(image_run).n_parameters

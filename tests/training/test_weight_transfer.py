@@ -17,11 +17,12 @@ from regard.config import ModelTable, RunConfig
 from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, ConfigError, RunError, UsageError
 from regard.runs import checkpoints
+from regard.runs.folder import RunFolder
 from regard.tasks.translation.task import TranslationTask
 from regard.training.events import Event, Report
 from regard.training.run import resume, train
 from regard.training.weight_match import token_weights
-from regard.training.weight_transfer import ema_or_weights
+from regard.training.weight_transfer import WarmStart
 
 MakeConfig = Callable[..., RunConfig]
 Drive = Callable[..., list[Event]]
@@ -77,7 +78,7 @@ def test_all_weights_of_the_same_model_are_taken(first: Path, begin: MakeConfig,
         ),
     ]
     # Nothing was learned at a rate of 0: these are the weights that the first run is used with, its moving average.
-    expected = ema_or_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
+    expected = checkpoints.load_used_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     found = weights(tmp_path / "run", 1)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -315,7 +316,7 @@ def test_stopped_and_resumed_to_the_same_bytes(
     settings = {"training.init": str(source), "training.ema": 0.8, "training.weight_decay": 0.1, **apart}
     config = begin({**settings, "training.validate_every": 4, "training.save_every_steps": 4})
     whole = drive(train(config, tmp_path / "whole", vocabulary=source / "vocabulary"))
-    for stop, when in ((2, "before the first save"), (5, "after it")):
+    for stop, when in ((2, "before-the-first-save"), (5, "after-it")):
         drive(train(config, tmp_path / when, vocabulary=source / "vocabulary"), at_step(stop))
         if stop == 5:
             shutil.rmtree(source)  # the checkpoint has all that is needed
@@ -334,7 +335,7 @@ def test_frozen_layers_stay_as_they_are_and_the_rest_learns(
     events = drive(train(config, tmp_path / "run", vocabulary=first / "vocabulary"))
     n_frozen = sum(tensor.numel() for name, tensor in weights(first, 4).items() if name not in TIED)
     assert facts(events)[-1] == ("frozen", f"{n_frozen:,} parameters")
-    before = ema_or_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
+    before = checkpoints.load_used_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     four, eight = (weights(tmp_path / "run", step) for step in (4, 8))
     for name, tensor in eight.items():
         assert torch.equal(tensor, four[name]) == (name in before), name
@@ -345,7 +346,7 @@ TIED = ("target_embedding.tokens.weight", "output.weight")
 
 
 def test_a_lower_rate_moves_less(first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path) -> None:
-    before = ema_or_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
+    before = checkpoints.load_used_weights(checkpoints.verify(first / "checkpoints" / "step-00000004"))
     moved = {}
     for name, decay in (("plain", 1.0), ("decayed", 0.1)):
         config = begin({"training.layer_decay": decay, "training.steps": 1, "training.clip": 0.0})
@@ -377,7 +378,7 @@ def test_stopped_before_its_first_save_a_run_needs_the_other_one(
         next(resume(tmp_path / "run"))
     assert caught.value.problem.startswith(
         f"{tmp_path}/run has no checkpoint yet, and the one it was initialised from, {checkpoint}, "
-        + ("cannot be loaded. The checkpoint is damaged: " if loss == "gone" else "has changed.")
+        + (f"cannot be loaded. {checkpoint} no longer exists." if loss == "gone" else "has changed.")
     )
     assert caught.value.remedy == "Restore that checkpoint, or train a new run."
 
@@ -429,3 +430,24 @@ def test_the_other_run_is_found_from_any_folder(
 def test_frozen_layers_need_another_run(make_config: MakeConfig, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^--freeze-init needs --init RUN"):
         next(train(make_config({"training.freeze_init": True}), tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        3,
+        {},
+        {"checkpoint": 3, "files": {}, "taken": [], "facts": []},
+        {"checkpoint": "a\0b", "files": {}, "taken": [], "facts": []},
+        {"checkpoint": "a", "files": 3, "taken": [], "facts": []},
+        {"checkpoint": "a", "files": {}, "taken": [3], "facts": []},
+        {"checkpoint": "a", "files": {}, "taken": [], "facts": [["one"]]},
+        {"checkpoint": "a", "files": {}, "taken": [], "facts": [["one", 2]]},
+    ],
+)
+def test_what_a_run_says_of_its_initialisation_is_checked(init: object, tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.write_task({"init": init})
+    with pytest.raises(RunError) as caught:
+        WarmStart.of_run(run)
+    assert caught.value.problem == f"{run.task_file} is damaged: it does not say what the run was initialised with."

@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.config import RunConfig
 from regard.runs.ranking import prefers_average
-from regard.tasks.spec import find_spec
+from regard.training.next_steps import how_to_repeat, next_steps
 
 
 def model_card(
@@ -17,10 +17,12 @@ def model_card(
     average: Mapping[str, Any],
     n_parameters: int,
     init_facts: Sequence[tuple[str, str]] = (),
+    example: str = "",
 ) -> str:
     """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none.
 
-    init_facts: what was loaded from another run, if anything.
+    init_facts: what was loaded from another run, if anything
+    example: what the command that uses the run may be given
     """
     meant = f", which `{name}` means" if prefers_average(average, best, config.training.best_by) else ""
     lines = [
@@ -42,9 +44,9 @@ def model_card(
         "",
         "## Use",
         "",
-        f"    regard {find_spec(config.task).verb} {name}",
+        *(f"    {line}" for line in next_steps(name, config, example=example)),
         "",
-        "All settings are in `config.toml`; `regard train config.toml --run ANOTHER` repeats the run.",
+        how_to_repeat(config),
         "",
     ]
     return "\n".join(lines)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from regard.errors import CheckpointError
 from regard.training.buffers import SavedBuffers
 
 
@@ -30,9 +31,14 @@ class WeightEMA:
         torch._foreach_lerp_(list(self.average.values()), [t.detach() for t in self._averaged().values()], 1 - decay)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back a saved average."""
-        for name, tensor in self.average.items():
-            tensor.copy_(tensors[name])
+        """Take back a saved average, which must be of the same weights."""
+        for name in sorted({*self.average, *tensors}):
+            if name not in tensors or name not in self.average or tensors[name].shape != self.average[name].shape:
+                raise CheckpointError(
+                    f"The saved EMA is not of the model's weights: {name} is missing, unknown or of another shape.",
+                    "Resume with the model that wrote the checkpoint.",
+                )
+            self.average[name].copy_(tensors[name])
 
     @contextlib.contextmanager
     def swapped_in(self) -> Iterator[None]:

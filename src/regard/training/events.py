@@ -24,6 +24,7 @@ class Report:
     checkpoint_bytes: int
     step: int  # where the run goes on from
     seconds: float  # how long it has trained so far
+    example: str = ""  # what the command that uses the run may be given, where it is not as the task's spec has it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,7 @@ class Finished:
     """The run has ended: why, and the step, loss and scores of its best validation and of its average, if there is one."""
 
     reason: str
+    limit: str = ""  # the key of [training] whose limit is reached: steps, epochs, minutes or patience; "" for a signal
     step: int
     seconds: float
     best: Mapping[str, float]

@@ -7,15 +7,17 @@ Its model where none is named, and its vocabulary where none is given. Which of 
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from regard.config import ModelTable, RunConfig, TokenizerConfig, default_config
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from regard.errors import CheckpointError, UsageError
-from regard.models.presets import decided_by_data, find_preset, merged_fields, presets_for
-from regard.runs import selection
+from regard.models.presets import decided_by_data, find_preset, merged_fields, presets_for, weight_shapes
+from regard.runs import checkpoints, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks.spec import find_spec
@@ -38,9 +40,18 @@ class ParentRun:
         folder = RunFolder.open(reference.path)
         return cls(reference, folder.read_config(), folder.vocabulary)
 
-    def select(self) -> tuple[Checkpoint, list[str]]:
-        """Return the checkpoint that is meant, verified, and a note for each that was skipped as damaged."""
-        return selection.select(self.reference)
+    def load_weights(self) -> "ParentWeights":
+        """Load the checkpoint that is meant, verified; at once, for the run may be in training and delete it."""
+        shapes = weight_shapes(self.config, origin=str(self.reference)) if self.preset else None
+
+        def read(path: Path) -> tuple[Checkpoint, Mapping[str, Tensor]]:
+            if shapes is not None:
+                checkpoints.require_shapes(path, shapes)
+            checkpoint = checkpoints.verify(path)
+            return checkpoint, checkpoints.load_used_weights(checkpoint)
+
+        (checkpoint, weights), notes = selection.read_selected(self.reference, read)
+        return ParentWeights(checkpoint, weights, tuple(notes))
 
     @property
     def tokenizer(self) -> TokenizerConfig:
@@ -57,6 +68,15 @@ class ParentRun:
 
     def __str__(self) -> str:
         return str(self.reference)
+
+
+@dataclass(frozen=True)
+class ParentWeights:
+    """The weights that the parent run is used with, and a note for each checkpoint that was skipped as damaged."""
+
+    checkpoint: Checkpoint
+    weights: Mapping[str, Tensor]
+    notes: tuple[str, ...]
 
 
 def with_model(config: RunConfig) -> RunConfig:

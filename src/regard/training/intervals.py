@@ -3,7 +3,9 @@
 import math
 
 from regard.config import TrainingConfig
+from regard.tasks.task import Examples
 
+COUNTED = 5_000_000  # examples of all epochs together whose batches are counted, which takes seconds
 MIN_VALIDATION_INTERVAL = 200  # updates, where epochs are shorter and no interval is set
 
 
@@ -12,9 +14,19 @@ def steps_per_epoch(n_batches: int, training: TrainingConfig) -> int:
     return math.ceil(n_batches / training.accumulate)
 
 
-def last_step(training: TrainingConfig, *, steps_per_epoch: int) -> int:
+def steps_in_epochs(examples: Examples, training: TrainingConfig) -> int:
+    """The updates of all epochs; of very many examples those of the first, times the number of epochs.
+
+    Where texts are long, epochs differ in their number of batches: which are cut together is a matter of chance.
+    """
+    if training.epochs * len(examples) > COUNTED:
+        return training.epochs * steps_per_epoch(len(examples.order(0)), training)
+    return sum(steps_per_epoch(len(examples.order(epoch)), training) for epoch in range(training.epochs))
+
+
+def last_step(training: TrainingConfig, *, steps_in_epochs: int) -> int:
     """The number of the last update, at which a schedule ends; 0 if nobody knows."""
-    by_epochs = max(training.epochs * steps_per_epoch, training.min_steps) if training.epochs else 0
+    by_epochs = max(steps_in_epochs, training.min_steps) if training.epochs else 0
     return min((end for end in (training.steps, by_epochs) if end), default=0)
 
 

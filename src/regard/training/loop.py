@@ -194,10 +194,10 @@ def _skip(trainer: Trainer, cursor: Cursor, group: BatchGroup) -> None:
     cursor.skipped += 1
     cursor.skipped_in_a_row += 1
     if cursor.skipped_in_a_row >= MAX_SKIPPED:
-        lines = trainer.examples.places(np.concatenate(group.batches))
-        shown = ", ".join(lines[:8]) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
+        places = trainer.examples.places(np.concatenate(group.batches))
+        shown = ", ".join(places[:8]) + (f" and {len(places) - 8} more" if len(places) > 8 else "")
         raise TrainingError(
             f"Loss or gradient was NaN or infinite for {MAX_SKIPPED} consecutive steps, the last at step {cursor.step} "
-            f"(lines: {shown}).",
-            "Lower training.learning_rate, or check those lines; the last good checkpoint is kept.",
+            f"(read from {shown}).",
+            "Lower training.learning_rate, or check what is read there; the last good checkpoint is kept.",
         )

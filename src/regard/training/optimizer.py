@@ -9,6 +9,8 @@ from regard.config import TrainingConfig
 from regard.errors import CheckpointError
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")  # torch's names for the averages of the gradient and of its square
+_KEYS = (*_MOMENTS, "step")
+_REMEDY = "Resume with the model that wrote the checkpoint."
 
 
 class Optimizer:
@@ -58,17 +60,31 @@ class Optimizer:
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `state` returned."""
+        """Take back what `state` returned; a parameter that never had a gradient has none of it."""
+        shapes = {
+            f"{name}.{key}": parameter.shape if key in _MOMENTS else torch.Size()
+            for name, parameter in self.named.items()
+            for key in _KEYS
+        }
+        for name in sorted(tensors):
+            _check(name, tensors, shapes)
         for name, parameter in self.named.items():
-            if f"{name}.step" not in tensors:
-                continue
-            state = {key: tensors[f"{name}.{key}"].to(parameter.device) for key in (*_MOMENTS, "step")}
-            for key in _MOMENTS:
-                moment = state[key]
-                if moment.shape != parameter.shape:
-                    raise CheckpointError(
-                        f"The optimizer's {name}.{key} has the shape {tuple(moment.shape)}, "
-                        f"the model's parameter {tuple(parameter.shape)}.",
-                        "Resume with the model that wrote the checkpoint.",
-                    )
-            self.adam.state[parameter] = state
+            if f"{name}.step" in tensors:
+                state = {key: tensors[f"{name}.{key}"].to(parameter.device) for key in _KEYS}
+                self.adam.state[parameter] = state
+
+
+def _check(name: str, tensors: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> None:
+    """Refuse a tensor of the state that is not the model's, of another shape, or without the others of its parameter."""
+    if name not in shapes:
+        raise CheckpointError(f"The optimizer's {name} belongs to no parameter that the model trains.", _REMEDY)
+    found, expected = tensors[name], shapes[name]
+    if found.shape != expected or not found.is_floating_point():
+        raise CheckpointError(
+            f"The optimizer's {name} has the shape {tuple(found.shape)} ({found.dtype}), expected {tuple(expected)}.",
+            _REMEDY,
+        )
+    parameter = name.rpartition(".")[0]
+    for key in _KEYS:
+        if f"{parameter}.{key}" not in tensors:
+            raise CheckpointError(f"The optimizer's {parameter}.{key} is missing.", _REMEDY)

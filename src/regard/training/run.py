@@ -6,6 +6,7 @@ What then happens is in `session.py`. Prints nothing.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,35 @@ from torch import nn
 from regard import runtime
 from regard.config import RunConfig, override, refuse_unread, to_toml
 from regard.data.pipeline.hashes import content_hash
-from regard.errors import ConfigError, DataError, UsageError, did_you_mean
+from regard.errors import ConfigError, DataError, TrainingError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
-from regard.models.presets import build_model, check_model, model_config, rebuild_model, resolved
+from regard.models.model_config import ModelConfig
+from regard.models.presets import (
+    build_model,
+    check_model,
+    model_config,
+    rebuild_model,
+    refuse_other_sizes,
+    resolved,
+    shapes_of,
+    size_of,
+    weight_shapes,
+)
 from regard.runs import checkpoints, metrics, names, selection
+from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
+from regard.runs.tensor_header import Shape
 from regard.tasks import find_task
-from regard.tasks.labelling.class_weights import check_class_weights
 from regard.tasks.options import Progress
 from regard.tasks.spec import find_spec
+from regard.tasks.task import Task
 from regard.training import init_from, weight_transfer
 from regard.training.events import Event, Noted
 from regard.training.fine_tuning import check_fine_tuning
 from regard.training.schedules import check_schedule
-from regard.training.session import Session
+from regard.training.session import Session, training_state
 from regard.training.weight_transfer import WarmStart
 
 
@@ -49,6 +63,7 @@ def train(
     """
     check(config)
     config = with_absolute_paths(config)
+    is_custom = model is not None
     parent = init_from.ParentRun.open(config.training.init) if config.training.init else None
     with runtime.denormals_as_zero():
         machine = runtime.prepare(config.runtime)
@@ -59,12 +74,13 @@ def train(
             check_model(config.model, task=config.task, origin="model")
         if parent is not None:
             init_from.refuse_other_architecture(parent, config.model)
-            chosen = parent.select()  # before the data are read, so that a damaged one is known at once
+            chosen = parent.load_weights()  # before the data are read, so that a damaged one is known at once
         with init_from.lent_tokenizers(vocabulary, task=config.task) as ready:
             prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
             sizes = model_config(config.model, origin="model", **prepared.task.model_fields())
             config = dataclasses.replace(config, model=resolved(config.model, sizes))
+            refuse_larger_than_memory(sizes, machine)
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)
         warm_start = (
@@ -74,17 +90,20 @@ def train(
         )
         session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
         if dry_run:
-            yield session.report()
+            with errors_of_network(prepared.task, is_custom=is_custom):
+                yield session.report()
             return
         # Only now, so that files that cannot be used leave no folder behind.
         with locked(RunFolder.create(path)):
+            checkpoints.clean(run)
             with disk_errors(run.path, needed=0):
                 prepared.task.save(run.vocabulary)
             init = {} if warm_start is None else {"init": warm_start.as_json()}
             run.write_task({"task": config.task, "files": dict(prepared.hashes), **init})
             # The config comes last: with it the folder is a run.
             write_atomically(run.config_file, to_toml(config).encode())
-            yield from session.train()
+            with errors_of_network(prepared.task, is_custom=is_custom):
+                yield from session.train()
 
 
 def resume(
@@ -100,6 +119,7 @@ def resume(
     """
     run = RunFolder.open(path)
     config = run.read_config()
+    is_custom = model is not None
     changed = override(config, settings or {}, origin="regard resume")
     # Corruption and class weights change what a validation loss means: the best one must stay comparable.
     for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
@@ -115,7 +135,13 @@ def resume(
         raise UsageError(f"{run} is already at step {done:,}, beyond --steps {steps:,}.", "Give a larger --steps.")
     with locked(run), runtime.denormals_as_zero():
         checkpoints.clean(run)
-        recorded = run.read_task().get("files", {})
+        recorded, warm_start = run.read_task().get("files", {}), WarmStart.of_run(run)
+        checkpoint = None
+        if names.find(run):
+            shapes = shapes_of(model) if model is not None else weight_shapes(config, origin=str(run.config_file))
+            checkpoint, notes = newest_resumable(run, shapes)
+            for note in notes:
+                yield Noted(text=note)
         if not find_spec(config.task).reads_images:  # whose hashes are of another kind, known when they are read
             # Now, to be found also where a change keeps the data from being prepared.
             refuse_changed_data(run, recorded, {file: content_hash(file) for file in recorded})
@@ -124,22 +150,49 @@ def resume(
         prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
         refuse_changed_data(run, recorded, prepared.hashes)
         if model is None:
+            refuse_other_sizes(config.model, prepared.task.model_fields(), vocabulary=run.vocabulary)
+            if checkpoint is None:
+                refuse_larger_than_memory(model_config(config.model, origin=str(run.config_file)), machine)
             model = rebuild_model(config, origin=str(run.config_file))
         prepared.task.initialise(model)
-        warm_start = WarmStart.of_run(run)
-        if warm_start is not None and not names.find(run):
+        if warm_start is not None and checkpoint is None:
             warm_start.reload(model, run)
         session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
-        if names.find(run):
-            checkpoint, notes = selection.newest_intact(run)
-            for note in notes:
-                yield Noted(text=note)
+        if checkpoint is not None:
             session.restore(checkpoint)
         else:
             metrics.truncate(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
-        yield from session.train()
+        with errors_of_network(prepared.task, is_custom=is_custom):
+            yield from session.train()
+
+
+@contextmanager
+def errors_of_network(task: Task, *, is_custom: bool) -> Iterator[None]:
+    """Say what the data ask of a custom network where it looks something up that it does not have; ours never do."""
+    try:
+        yield
+    except IndexError as error:
+        if not is_custom:
+            raise
+        sizes = ", ".join(f"{name} {size:,}" for name, size in task.model_fields().items() if isinstance(size, int))
+        raise TrainingError(
+            f"The network raised an IndexError: {error}.",
+            f"Give it an embedding for every token, enough positions and outputs; by the data they are: {sizes}.",
+        ) from error
+
+
+def newest_resumable(run: RunFolder, shapes: Mapping[str, Shape]) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint that is intact and fits a model of these shapes, and a note for each newer one."""
+
+    def read(path: Path) -> Checkpoint:
+        checkpoints.require_shapes(path, shapes)  # before anything is hashed, read or built
+        checkpoint = checkpoints.verify(path)
+        training_state(checkpoint)
+        return checkpoint
+
+    return selection.first_intact(run, selection.candidates(run, "last"), read)
 
 
 def check(config: RunConfig) -> None:
@@ -148,7 +201,6 @@ def check(config: RunConfig) -> None:
     check_schedule(training)
     check_fine_tuning(training)
     refuse_unread(config)
-    check_class_weights(config)
     check_best_by(config)
     if not (training.steps or training.epochs or training.minutes):
         raise ConfigError("The run has no limit: it would never end.", "Give --steps, --epochs or --minutes.")
@@ -166,6 +218,16 @@ def check_best_by(config: RunConfig) -> None:
         raise ConfigError(
             f"training.best_by = {best_by} needs decoded samples, and training.validate_samples is 0.",
             "Decode some at each validation, or all: --set training.validate_samples=-1",
+        )
+
+
+def refuse_larger_than_memory(config: ModelConfig, machine: runtime.Machine) -> None:
+    """Refuse a network whose weights alone, without gradients and the optimizer's state, do not fit into the memory."""
+    needed, free = 4 * size_of(config), runtime.available_memory(machine.device)
+    if free is not None and needed > free:
+        raise ConfigError(
+            f"The weights of this model take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory are free.",
+            "Choose a smaller model.",
         )
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from regard.config import TrainingConfig
-from regard.errors import ConfigError, did_you_mean
+from regard.errors import ConfigError
 
 
 def inverse_sqrt(step: int, *, warmup: int, total: int) -> float:
@@ -14,22 +14,25 @@ def inverse_sqrt(step: int, *, warmup: int, total: int) -> float:
 
 
 def cosine(step: int, *, warmup: int, total: int) -> float:
-    """Linear warm-up to 1, then cosine decay, to 0 just after `total`."""
+    """Linear warm-up to 1, then cosine decay, which would reach 0 just after `total`."""
     if step < warmup:
         return step / warmup
     return 0.5 * (1 + math.cos(math.pi * _decayed(step, warmup, total)))
 
 
 def linear(step: int, *, warmup: int, total: int) -> float:
-    """Linear warm-up to 1, then linear decay, to 0 just after `total`."""
+    """Linear warm-up to 1, then linear decay, which would reach 0 just after `total`."""
     if step < warmup:
         return step / warmup
     return 1 - _decayed(step, warmup, total)
 
 
 def _decayed(step: int, warmup: int, total: int) -> float:
-    """The share of the way from `warmup` to the end. The end is one step later than `total`: the last update counts."""
-    return min(1.0, (step - warmup) / max(1, total + 1 - warmup))
+    """The share of the way from `warmup` to the end. The end is one step later than `total`: the last update counts.
+
+    Epochs may turn out longer than `total` says; what comes after it is learned at its rate, and not at none.
+    """
+    return (min(step, max(total, warmup)) - warmup) / max(1, total + 1 - warmup)
 
 
 def constant(step: int, *, warmup: int, total: int) -> float:
@@ -52,11 +55,11 @@ def learning_rate(step: int, config: TrainingConfig, *, total: int) -> float:
 
 
 def check_schedule(config: TrainingConfig) -> None:
-    """Refuse a schedule that does not exist, or that needs an end where none is given."""
+    """Refuse a schedule that needs an end where none is given, and one that is not chosen yet."""
     if config.schedule not in SCHEDULES:
         raise ConfigError(
-            f"training.schedule must be one of {', '.join(SCHEDULES)}, not '{config.schedule}'.",
-            did_you_mean(config.schedule, SCHEDULES),
+            f"training.schedule is '{config.schedule}', and a run needs the one that was chosen for it.",
+            f"Write one of {', '.join(SCHEDULES)}.",
         )
     if config.schedule in _DECAYING and not (config.steps or config.epochs):
         raise ConfigError(

@@ -28,10 +28,10 @@ from regard.training.loop import Trainer, Update, seconds_per_step, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import StopSignal, catch_stop_signals
 from regard.training.state import TrainingState, order_settings
-from regard.training.stopping import stop_reason
+from regard.training.stopping import End, reached_end
 from regard.training.weight_transfer import WarmStart
 
-SIGNAL = "stopped by a signal"
+SIGNAL = End("", "stopped by a signal")
 
 
 class Session:
@@ -65,22 +65,30 @@ class Session:
             config=config.training,
             machine=machine,
             seed=config.seed,
-            total=intervals.last_step(config.training, steps_per_epoch=self.steps_per_epoch),
+            total=intervals.last_step(
+                config.training, steps_in_epochs=intervals.steps_in_epochs(prepared.train, config.training)
+            ),
             workers=config.runtime.workers,
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Resume where a checkpoint was written."""
-        state = TrainingState.from_json(checkpoints.load_state(checkpoint))
+        """Resume where a checkpoint was written, whose weights have the shapes of the model."""
+        state = training_state(checkpoint)
         state.refuse_another_order(self.state.order, self.run)
-        try:
-            self.trainer.model.load_state_dict(checkpoints.load_weights(checkpoint))
-        except RuntimeError as error:
+        n_batches = len(self.prepared.train.order(state.cursor.epoch))
+        if state.cursor.batches >= n_batches:
             raise CheckpointError(
-                f"{checkpoint.path} does not match the model of {self.run.config_file}: {error}.",
-                "Restore the config that the run was started with.",
-            ) from None
-        self.trainer.optimizer.restore(checkpoints.load_optimizer(checkpoint))
+                f"{checkpoint} is damaged: {state.cursor.batches:,} batches were used of an epoch that has {n_batches:,}.",
+                "Delete that checkpoint: the run then resumes from the one before it.",
+            )
+        self.trainer.model.load_state_dict(checkpoints.load_weights(checkpoint))
+        optimizer = checkpoints.load_optimizer(checkpoint)
+        if not optimizer and state.cursor.skipped < state.cursor.step and self.trainer.optimizer.named:
+            raise CheckpointError(
+                f"{checkpoint} is damaged: its optimizer has no state.",
+                "Resume with the model that wrote the checkpoint.",
+            )
+        self.trainer.optimizer.restore(optimizer)
         if self.trainer.ema is not None:
             self.trainer.ema.restore(checkpoints.load_weights(checkpoint, which="ema"))
         self.state = dataclasses.replace(state, order=self.state.order)
@@ -103,33 +111,35 @@ class Session:
             checkpoint_bytes=copies * count_bytes(model.state_dict()),
             step=self.state.cursor.step,
             seconds=self.state.seconds,
+            example=self.prepared.example,
         )
 
     def train(self) -> Iterator[Event]:
         """Train to the end, or to a signal."""
         yield self.report()
         with Metrics(self.run) as log, catch_stop_signals() as stop:
-            reason = self._stop_reason(stop.number)
-            if self._validation_is_missing(reason) and reason != SIGNAL:
+            end = self._end(stop.number)
+            if self._validation_is_missing(end) and end != SIGNAL:
                 yield from self._validate(log)
                 yield self._save(log)
-                reason = self._stop_reason(stop.number)
-            if not reason:
-                reason = yield from self._train_until_stopped(log, stop)
-            if reason != SIGNAL:
+                end = self._end(stop.number)
+            if end is None:
+                end = yield from self._train_until_stopped(log, stop)
+            if end != SIGNAL:
                 yield from self._average(log)
         self._write_card()
         state = self.state
         yield Finished(
-            reason=reason,
+            reason=end.reason,
+            limit=end.limit,
             step=state.cursor.step,
             seconds=state.seconds,
             best=state.best,
             average=self.average,
-            signal=stop.number if reason == SIGNAL else 0,
+            signal=stop.number if end == SIGNAL else 0,
         )
 
-    def _train_until_stopped(self, log: Metrics, stop: StopSignal) -> Generator[Event, None, str]:
+    def _train_until_stopped(self, log: Metrics, stop: StopSignal) -> Generator[Event, None, End]:
         """Make updates, with validations and saves between them, until there is a reason to stop; return it."""
         saved = time.monotonic()
         self.trainer.model.train()
@@ -139,34 +149,34 @@ class Session:
             for record in _records(update):
                 log.append(record)
             yield Updated(update=update, total_steps=self.trainer.total)
-            reason = self._stop_reason(stop.number)
-            validate = reason != SIGNAL and (self._validation_is_due() or bool(reason))
+            end = self._end(stop.number)
+            validate = end != SIGNAL and (self._validation_is_due() or end is not None)
             if validate:
                 yield from self._validate(log)
-                reason = reason or self._stop_reason(stop.number)  # it may end the patience
+                end = end or self._end(stop.number)  # it may end the patience
             seconds = time.monotonic() - saved
-            if validate or reason or intervals.save_is_due(self.config.training, step=update.step, seconds=seconds):
+            if validate or end or intervals.save_is_due(self.config.training, step=update.step, seconds=seconds):
                 yield self._save(log)
                 saved = time.monotonic()
-            if reason:
-                return reason
+            if end:
+                return end
         raise AssertionError("updates never end by themselves")
 
     def _validation_is_due(self) -> bool:
         step = self.state.cursor.step
         return intervals.validation_is_due(self.config.training, step=step, steps_per_epoch=self.steps_per_epoch)
 
-    def _validation_is_missing(self, reason: str) -> bool:
+    def _validation_is_missing(self, end: End | None) -> bool:
         """A signal can come between an update and its validation, which the next process then makes up for."""
         step = self.state.cursor.step
-        return step > 0 and step not in self.state.validated and (self._validation_is_due() or bool(reason))
+        return step > 0 and step not in self.state.validated and (self._validation_is_due() or end is not None)
 
-    def _stop_reason(self, signal: int) -> str:
+    def _end(self, signal: int) -> End | None:
         """Say why to stop now, if at all. A signal may come at any instant: who decides by it asks once and keeps it."""
         if signal:
             return SIGNAL
         state = self.state
-        return stop_reason(
+        return reached_end(
             self.config.training,
             step=state.cursor.step,
             epoch=state.cursor.epoch,
@@ -223,8 +233,10 @@ class Session:
         """At the end of a run, average the weights of its last validations and score the result."""
         wanted = self.state.validated[-self.config.training.average :] if self.config.training.average else []
         steps = [step for step in wanted if step in names.find(self.run)]
-        self.average = self._scored_average()
-        if self.average or len(steps) < 2:
+        if self._is_averaged():
+            self.average = self._average_scores()
+            return
+        if len(steps) < 2:
             return
         validations: list[Validation] = []
 
@@ -239,12 +251,18 @@ class Session:
         best = self._is_best(self.average)
         yield Validated(step=self.state.cursor.step, validation=validations[0], best=best, averaged=tuple(steps))
 
-    def _scored_average(self) -> dict[str, Any]:
-        """The scores of this step's average, if an earlier process lived until they were written down."""
-        for record in metrics.read(self.run):
-            if record["kind"] == "average" and record["step"] == self.state.cursor.step:
-                return {key: value for key, value in record.items() if key not in ("kind", "steps")}
-        return {}
+    def _is_averaged(self) -> bool:
+        """Tell whether an earlier process made this step's average, and lived until that was written down."""
+        step = self.state.cursor.step
+        return any(record["kind"] == "average" and record["step"] == step for record in metrics.read(self.run))
+
+    def _average_scores(self) -> dict[str, Any]:
+        """The scores of this step's average; none if another has taken its place since, which nobody validated."""
+        path = names.find(self.run, kind="average").get(self.state.cursor.step)
+        try:
+            return checkpoints.load_state(checkpoints.verify(path)).get("validation") or {} if path else {}
+        except CheckpointError:
+            return {}
 
     def _write_card(self) -> None:
         n_parameters = sum(parameter.numel() for parameter in self.trainer.model.parameters())
@@ -256,6 +274,7 @@ class Session:
             average=self.average,
             n_parameters=n_parameters,
             init_facts=self.init_facts,
+            example=self.prepared.example,
         )
         write_atomically(self.run.card_file, card.encode())
 
@@ -267,6 +286,15 @@ class Session:
         reached = f"the learning rate reaches {total / warmup:.0%} of its peak and never decays"
         remedy = "train longer, or lower training.warmup"
         return [("note", f"training.warmup ({warmup:,}) is not below the run's {total:,} steps: {reached}; {remedy}")]
+
+
+def training_state(checkpoint: Checkpoint) -> TrainingState:
+    """Read the state of a checkpoint; CheckpointError where it is not such as training writes."""
+    with checkpoints.reading(checkpoint.path / names.STATE, "a training state"):
+        state = TrainingState.from_json(checkpoints.load_state(checkpoint))
+        if state.cursor.step != checkpoint.step:
+            raise ValueError(f"it is of step {state.cursor.step}")
+        return state
 
 
 def _scores(step: int, validation: Validation) -> dict[str, Any]:

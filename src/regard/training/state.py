@@ -11,6 +11,7 @@ from typing import Any
 from regard.config import RunConfig
 from regard.errors import ConfigError
 from regard.runs.folder import RunFolder
+from regard.runs.json_files import MOST_COUNT, is_count, is_number, is_scores
 
 _KEYS = {"cursor": "place", "not_improved": "worse"}  # the fields that state.json calls otherwise
 _FIELDS = {key: name for name, key in _KEYS.items()}
@@ -45,8 +46,29 @@ class TrainingState:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "TrainingState":
+        """Read what `as_json` returned; ValueError where it is anything else."""
         fields = {_FIELDS.get(key, key): value for key, value in state.items()}
-        return cls(**{**fields, "cursor": Cursor(**fields["cursor"])})
+        try:
+            found = cls(**{**fields, "cursor": Cursor(**fields["cursor"])})
+        except (TypeError, LookupError):
+            raise ValueError("it lacks its cursor, or has other keys") from None
+        wrong = [_KEYS.get(name, name) for name, is_right in found._checks().items() if not is_right]
+        if wrong:
+            raise ValueError(f"its {wrong[0]} is not what training writes")
+        return found
+
+    def _checks(self) -> dict[str, bool]:
+        """Whether each field has a value that training gives it."""
+        return {
+            "cursor": all(map(is_count, vars(self.cursor).values())),
+            "seconds": is_number(self.seconds) and 0 <= self.seconds < MOST_COUNT,
+            "order": is_scores(self.order),
+            "best": is_scores(self.best) and (not self.best or "step" in self.best),
+            "validation": self.validation is None or is_scores(self.validation),
+            "validated": isinstance(self.validated, list) and all(map(is_count, self.validated)),
+            "best_by": isinstance(self.best_by, str),
+            "not_improved": is_count(self.not_improved),
+        }
 
     def refuse_another_order(self, order: Mapping[str, int], run: RunFolder) -> None:
         """Refuse settings that would change the order of the examples in the middle of an epoch."""

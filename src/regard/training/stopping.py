@@ -1,22 +1,32 @@
 """Early stopping and the other ends of a run: a pure function of its settings and its training state."""
 
+from dataclasses import dataclass
+
 from regard.config import TrainingConfig
 from regard.evaluation.metrics import find_metric
 
 
-def stop_reason(training: TrainingConfig, *, step: int, epoch: int, seconds: float, not_improved: int) -> str:
-    """Say why the run is over, or nothing if it is not.
+@dataclass(frozen=True)
+class End:
+    """Why a run is over: the key of [training] whose limit is reached, and a sentence for people."""
+
+    limit: str
+    reason: str
+
+
+def reached_end(training: TrainingConfig, *, step: int, epoch: int, seconds: float, not_improved: int) -> End | None:
+    """Say why the run is over; None if it is not.
 
     not_improved: validations in a row without a better score; `training.patience` of them stop the run early
     """
     if training.steps and step >= training.steps:
-        return f"{training.steps:,} steps are done"
+        return End("steps", f"{training.steps:,} steps are done")
     if training.epochs and epoch >= training.epochs and step >= training.min_steps:
         waited = f" and {training.min_steps:,} steps" if epoch > training.epochs and training.min_steps else ""
-        return f"{training.epochs:,} epochs{waited} are done"
+        return End("epochs", f"{training.epochs:,} epochs{waited} are done")
     if training.minutes and seconds >= 60 * training.minutes:
-        return f"{training.minutes:g} minutes are over"
+        return End("minutes", f"{training.minutes:g} minutes are over")
     if training.patience and not_improved >= training.patience:
         best_by = find_metric(training.best_by).label
-        return f"early stopping: no better {best_by} in {training.patience} validations"
-    return ""
+        return End("patience", f"early stopping: no better {best_by} in {training.patience} validations")
+    return None

@@ -8,10 +8,8 @@ Weights of tokens are loaded only with their vocabulary, those of a head only fo
 match is found in `weight_match.py`, and reported by `weight_report.py`.
 """
 
-import contextlib
-import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +18,17 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import ModelTable
-from regard.errors import CheckpointError, RunError
+from regard.data.text.tokenizer import Tokenizer
+from regard.errors import CheckpointError, DataError, RunError
 from regard.runs import checkpoints
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import RunFolder
-from regard.runs.names import EMA, MODEL
-from regard.runs.tensors import find_tied
+from regard.runs.json_files import read_json
+from regard.runs.names import EMA, MODEL, MOST_STATE
 from regard.tasks.images.preprocessing import FILE as IMAGES
 from regard.tasks.labelling.labels import FILE as LABELS
 from regard.tasks.task import Task
-from regard.training.init_from import ParentRun, tokenizer_files
+from regard.training.init_from import ParentRun, ParentWeights, tokenizer_files
 from regard.training.weight_match import head_path, match_weights, token_weights
 from regard.training.weight_report import Facts, differing_settings, grouped, match_facts
 
@@ -50,20 +49,29 @@ class WarmStart:
     def of_run(cls, run: RunFolder) -> "WarmStart | None":
         """Read what a run was initialised with, None if with no other run."""
         kept = run.read_task().get("init")
-        if kept is None:
-            return None
-        facts = tuple((label, text) for label, text in kept["facts"])
-        return cls(checkpoint=kept["checkpoint"], files=kept["files"], loaded=tuple(kept["taken"]), facts=facts)
+        match kept:
+            case None:
+                return None
+            case {"checkpoint": str(path), "files": dict(files), "taken": list(loaded), "facts": list(facts)} if (
+                _are_texts([path, *files, *files.values(), *loaded])
+                and all(isinstance(fact, list) and len(fact) == 2 and _are_texts(fact) for fact in facts)
+            ):
+                told = tuple((label, text) for label, text in facts)
+                return cls(checkpoint=path, files=files, loaded=tuple(loaded), facts=told)
+        raise RunError(
+            f"{run.task_file} is damaged: it does not say what the run was initialised with.",
+            "Put back the file that the run was started with.",
+        )
 
     def reload(self, model: nn.Module, run: RunFolder) -> None:
         """Load the same weights again, for a run that was stopped before its first checkpoint."""
         try:
             checkpoint = checkpoints.verify(Path(self.checkpoint))
+            theirs = checkpoints.load_used_weights(checkpoint)
         except CheckpointError as error:
             raise self._unavailable(run, f"cannot be loaded. {error.problem}") from error
         if weight_files(checkpoint) != self.files:
             raise self._unavailable(run, "has changed.")
-        theirs = ema_or_weights(checkpoint)
         found = match_weights(model.state_dict(), theirs).loaded
         missing = [name for name in self.loaded if name not in found]
         if missing:
@@ -81,14 +89,13 @@ class WarmStart:
 
 
 def warm_start(
-    model: nn.Module, parent: ParentRun, chosen: tuple[Checkpoint, list[str]], *, task: Task, table: ModelTable
+    model: nn.Module, parent: ParentRun, chosen: ParentWeights, *, task: Task, table: ModelTable
 ) -> WarmStart:
     """Load the weights of the chosen checkpoint that match into a new model.
 
     table: which network the model is, with every field, or an empty one for a custom network.
     """
-    checkpoint, damaged = chosen
-    theirs = ema_or_weights(checkpoint)
+    checkpoint, theirs = chosen.checkpoint, chosen.weights
     with tempfile.TemporaryDirectory(prefix="regard-") as folder:
         task.save(Path(folder))
         same_tokens = _tokenizers(Path(folder)) == _tokenizers(parent.vocabulary)
@@ -112,7 +119,7 @@ def warm_start(
     ]
     if not same_tokens and tokenizer_files(parent.vocabulary):
         facts.append(("note", f"the vocabulary differs from that of {parent}: the embeddings are newly initialised"))
-    facts += [("note", text) for text in damaged]
+    facts += [("note", text) for text in chosen.notes]
     return WarmStart(
         checkpoint=str(checkpoint.path), files=weight_files(checkpoint), loaded=tuple(found.loaded), facts=tuple(facts)
     )
@@ -126,29 +133,28 @@ def copy_weights(model: nn.Module, theirs: Mapping[str, Tensor], loaded: Mapping
             own[here].copy_(theirs[there])
 
 
-def ema_or_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """Return the weights that a run is used with: their moving average, where one was kept."""
-    weights = checkpoints.load_weights(checkpoint)
-    if not (checkpoint.path / EMA).exists():
-        return weights
-    average = checkpoints.load_weights(checkpoint, which="ema")
-    first = find_tied(weights)  # the average has each parameter once, under its first name, and no counts
-    return {name: average.get(first.get(name, name), tensor) for name, tensor in weights.items()}
-
-
 def weight_files(checkpoint: Checkpoint) -> dict[str, str]:
-    """Return the sha256 of each file that `ema_or_weights` reads."""
+    """Return the sha256 of each file with the weights that a run is used with."""
     return {name: entry["sha256"] for name, entry in checkpoint.manifest.files.items() if name in (MODEL, EMA)}
 
 
-def _tokenizers(vocabulary: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in tokenizer_files(vocabulary)}
+def _are_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) and "\0" not in value for value in values)
+
+
+def _tokenizers(vocabulary: Path) -> dict[str, str]:
+    return {file.name: Tokenizer.load(file).to_json() for file in tokenizer_files(vocabulary)}
 
 
 def _labels(vocabulary: Path) -> list[str] | None:
     """Return what the outputs of a run's head stand for, None if for no labels."""
-    for name in (LABELS, IMAGES):
-        with contextlib.suppress(FileNotFoundError):
-            labels: list[str] | None = json.loads((vocabulary / name).read_bytes()).get("labels")
-            return labels
+    for file in (vocabulary / LABELS, vocabulary / IMAGES):
+        try:
+            kept = read_json(file, most=MOST_STATE)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            problem = f"{file}: not the labels of a run: {error}."
+            raise DataError(problem, "Put back the file that the run was trained with.") from None
+        return kept.get("labels") if isinstance(kept, dict) else None
     return None
