@@ -47,6 +47,18 @@ def test_a_network_of_the_callers_own_is_no_preset(file: str) -> None:
     assert new(file, own_network=True).config.model == ModelTable()
 
 
+def test_a_run_with_a_custom_network_is_repeated_with_that_network_only(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('task = "classify"\n[model]\npreset = ""\n')
+    with pytest.raises(UsageError) as caught:
+        new(path)
+    assert caught.value.problem == f"{path} is of a run with a custom network, which no file describes."
+    assert caught.value.remedy.startswith(f'Pass it from Python: regard.train("{path}", model=YourNetwork(…), run=…)')
+    assert new(path, own_network=True).config.model == ModelTable()
+    assert new(path, model="bert-tiny").config.model.preset == "bert-tiny"
+    assert new(path, {"model.preset": "bert-tiny"}).config.model.preset == "bert-tiny"
+
+
 def test_a_key_of_another_task_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^test: data\.image_size does not apply to the task translate\."):
         new("translate", {"data.image_size": 8})

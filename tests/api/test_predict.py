@@ -90,6 +90,22 @@ def test_nothing_raises_when_a_run_is_looked_at(name: str, request: pytest.Fixtu
     assert run._repr_html_().startswith("<table>")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("classify_run", "a good dog"),
+        ("regress_run", "AABA"),
+        ("tag_run", "Anna visits Oslo"),
+        ("mask_run", "the [MASK] is good"),
+        ("denoise_run", "the [MASK] is good"),
+    ],
+)
+def test_a_bare_text_is_one_text(name: str, text: str, request: pytest.FixtureRequest) -> None:
+    run = load(request.getfixturevalue(name))
+    assert run.predict(text) == run.predict([text])[0]
+    assert run.embed(text).vector.tolist() == run.embed([text])[0].vector.tolist()
+
+
 def test_one_text_gives_one_result(classify_run: Path, tag_run: Path, mask_run: Path) -> None:
     run = load(classify_run)
     assert run.predict("a good dog") == run.predict(["a good dog"])[0]

@@ -1,9 +1,12 @@
 """Runs from Python: loaded, trained, resumed, scored, compared, averaged."""
 
 import inspect
+import itertools
+import json
 import re
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,26 @@ from torch import Tensor, nn
 
 import regard
 from regard.api import Run, Translator, with_defaults
-from regard.config import DecodingConfig, RunConfig, TrainingConfig, default_config, override
+from regard.config import DataConfig, DecodingConfig, RunConfig, TrainingConfig, default_config, override
 from regard.data.pipeline.validation_split import ValidationSplit
-from regard.errors import CheckpointError, ConfigError, DataError, LockedError, RunError, UsageError
+from regard.data.text.tokenizer_training import learn
+from regard.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    LockedError,
+    RegardError,
+    RunError,
+    TrainingError,
+    UsageError,
+)
 from regard.evaluation.comparison import Comparison
 from regard.evaluation.generated_text import score_translations
 from regard.runs import checkpoints
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
 from regard.runs.metrics import read as read_metrics
+from regard.runs.selection import prune
 from regard.tasks.translation.task import read_test_set
 from regard.training.events import Finished, Report, Updated
 
@@ -122,6 +136,19 @@ def test_a_config_of_another_model_does_not_fit(copied: Path) -> None:
     assert caught.value.remedy == "Put back the config that the run was trained with."
 
 
+@pytest.mark.parametrize(("asked", "threads"), [({}, 2), ({"threads": 1}, 1)])
+def test_the_environment_says_how_many_threads_use_a_run_unless_the_caller_does(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, int], threads: int
+) -> None:
+    before = torch.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    try:
+        run = regard.load(trained, **asked)
+        assert (run.config.runtime.threads, torch.get_num_threads()) == (1, threads)
+    finally:
+        torch.set_num_threads(before)
+
+
 # train and resume
 
 
@@ -194,6 +221,19 @@ def test_a_network_of_ones_own_is_trained(corpus: tuple[str, str], tiny: dict[st
     assert same(loaded.model, model)
     regard.resume(path, model=MyModel(), settings={"training.steps": 32}, watch=events.append)
     assert events[-1].step == 32
+
+
+def test_a_network_of_ones_own_that_is_too_small_for_the_vocabulary(
+    corpus: tuple[str, str], tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    model = MyModel()
+    model.embedding = nn.Embedding(20, 16)
+    with pytest.raises(TrainingError) as caught:
+        regard.train(
+            "translate", train=corpus, run=tmp_path / "run", model=model, settings={**tiny, "training.steps": 2}
+        )
+    assert caught.value.problem == "The network raised an IndexError: index out of range in self."
+    assert caught.value.remedy.endswith("by the data they are: source_vocab 320, target_vocab 320.")
 
 
 def test_a_network_of_ones_own_comes_back_as_it_will_be_loaded(
@@ -342,6 +382,7 @@ def test_one_text_gives_one_result_and_settings_go_by_their_names(run: Run) -> N
     one = run.translate("a dog runs", beam=1)
     assert one == run.translate(["a dog runs"], decoding=GREEDY)[0]
     assert one.to_json()["translations"][0]["text"] == one.text
+    assert run.embed("a dog").vector.tolist() == run.embed(["a dog"])[0].vector.tolist()
     several = run.translate("a dog runs", beam=4, n_best=2)
     assert [line.split("\t")[1] for line in several.lines()] == [output.text for output in several.outputs]
     with pytest.raises(UsageError) as caught:
@@ -380,23 +421,33 @@ def test_evaluation_scores_the_whole_test_set(run: Run, test_set: tuple[str, str
     lowered = run.evaluate(test_set, decoding=GREEDY, tokenize="none", lowercase=True)
     assert "tok:none" in lowered.scores[0].signature
     assert "case:lc" in lowered.scores[0].signature
+    one = run.evaluate(test_set, beam=1, metrics="wer")
+    assert [score.name for score in one.scores] == ["wer", "perplexity"]
     others = run.evaluate(test_set, beam=1, metrics=["exact_match", "wer", "cer"])
     assert [score.name for score in others.scores[:3]] == ["exact_match", "wer", "cer"]
 
 
-def test_a_test_set_is_scored_whole_or_not_at_all(run: Run, tmp_path: Path) -> None:
+def test_a_test_set_with_bad_pairs_is_scored_without_them_if_that_is_asked_for(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.en").write_text("a dog\n\nthe cat\n")
     (tmp_path / "t.de").write_text("ein Hund\nleer\ndie Katze\n")
     files = (str(tmp_path / "t.en"), str(tmp_path / "t.de"))
     with pytest.raises(DataError) as caught:
         run.evaluate(files)
-    assert caught.value.problem == f"{files[0]}:2: empty source."
-    assert caught.value.remedy == "Fix the test set: every line of it counts."
+    assert caught.value.problem == (
+        f"1 of 3 pairs are bad (33.3%, at most 1% may be): 1 empty source. First: {files[0]}:2 (empty source) 'leer'."
+    )
+    assert caught.value.remedy == "Fix the files, or leave the bad pairs out with --on-bad keep-going."
+    found = run.evaluate(files, on_bad="keep-going")
+    assert (found.count, found.expected) == (2, ("ein Hund", "die Katze"))
+    assert found.notes == (f"Left out: 1 bad pair, empty source: {files[0]}:2 'leer'.",)
+    (tmp_path / "u.tsv").write_text("".join(f"a dog {number}\tein Hund\n" for number in range(99)) + "the cat\t\n")
+    [left_out] = run.evaluate(str(tmp_path / "u.tsv"), beam=1).notes
+    assert left_out == f"Left out: 1 bad pair, empty target: {tmp_path}/u.tsv:100 'the cat'."
 
 
 def test_a_test_set_comes_in_any_format(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("de\ten\nein Hund\ta dog\n")
-    (pair,) = read_test_set([str(tmp_path / "t.tsv")], source="en", target="de")
+    (pair,), _ = read_test_set([str(tmp_path / "t.tsv")], DataConfig(source="en", target="de"))
     assert (pair.source, pair.target) == ("a dog", "ein Hund")
 
 
@@ -434,7 +485,7 @@ def test_an_average_is_made_and_meant(copied: Path) -> None:
     loaded = regard.load(copied, threads=1)
     assert loaded.checkpoint.path == made.path
     steps = [
-        checkpoints.load_weights(checkpoints.verify(copied / "checkpoints" / f"step-{step:08d}"))
+        checkpoints.load_weights(checkpoints.verify(copied / "checkpoints" / f"step-{step:08d}"), which="ema")
         for step in (40, 80, 120)
     ]
     name = "encoder.0.self_attention.query.weight"
@@ -458,3 +509,84 @@ def test_the_public_names_are_there() -> None:
         assert name in dir(regard)
     with pytest.raises(AttributeError, match="module 'regard' has no attribute 'trane'"):
         regard.trane  # noqa: B018
+
+
+# runs that somebody else made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("n_encoder_layers = 1", "n_encoder_layers = 1000000000", "at least 1 and at most 1,000, not 1000000000"),
+        ("d_model = 32", "d_model = 1000000000", "at least 1 and at most 65,536, not 1000000000"),
+        ("source_vocab = 320", "source_vocab = 4000000000", "model.source_vocab must be"),
+        ("d_ff = 64", "d_ff = 1000000", "does not fit the model of the run's config.toml: decoder.0.feed_forward.down"),
+        (
+            "n_encoder_layers = 1",
+            "n_encoder_layers = 50",
+            "encoder.1.feed_forward.down.bias is missing in the checkpoint",
+        ),
+    ],
+)
+def test_sizes_are_refused_before_anything_is_allocated(copied: Path, before: str, after: str, problem: str) -> None:
+    file = copied / "config.toml"
+    assert before in file.read_text()
+    file.write_text(file.read_text().replace(before, after))
+    with pytest.raises(RegardError, match=re.escape(problem)):
+        regard.load(copied, threads=1)
+
+
+def test_a_vocabulary_of_another_size_is_refused(copied: Path) -> None:
+    learn(["A dog runs."] * 3, kind="words", vocab_size=300).save(copied / "vocabulary" / "shared.json")
+    with pytest.raises(RunError) as caught:
+        regard.load(copied, threads=1)
+    assert caught.value.problem.startswith(f"{copied}/vocabulary does not fit the model of the run's config.toml: ")
+    assert caught.value.remedy == "Put back the vocabulary that the run was trained with."
+
+
+def test_labels_that_the_model_has_no_outputs_for_are_refused(classify_run: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(classify_run, tmp_path / "run"))
+    file = run / "vocabulary" / "labels.json"
+    kept = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**kept, "labels": [*kept["labels"], "other"], "counts": [*kept["counts"], 1]}))
+    with pytest.raises(RunError, match="n_outputs is 3 by the one and 2 by the other"):
+        regard.load(run, threads=1)
+
+
+def test_raw_weights_do_not_stand_in_for_an_average_that_is_gone(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_weights = checkpoints.load_weights
+
+    def delete_after(checkpoint: Any, *, which: Any = "model") -> Any:
+        weights = load_weights(checkpoint, which=which)
+        (checkpoint.path / "ema.safetensors").unlink(missing_ok=True)
+        return weights
+
+    shutil.rmtree(copied / "checkpoints" / "average-00000120")
+    monkeypatch.setattr(checkpoints, "load_weights", delete_after)
+    with pytest.raises(CheckpointError, match=r"ema\.safetensors cannot be read"):
+        regard.load(copied, threads=1)
+
+
+def test_a_run_is_loaded_while_its_training_deletes_checkpoints(copied: Path) -> None:
+    folder = RunFolder(copied)
+    newest = checkpoints.verify(copied / "checkpoints" / "step-00000120")
+    model, ema = (checkpoints.load_weights(newest, which=which) for which in ("model", "ema"))
+    stopped = threading.Event()
+
+    def save() -> None:
+        for step in itertools.count(121):
+            state = {"validation": {"loss": 1 / step}, "best_by": "loss"}
+            checkpoints.write(folder, step=step, model=model, ema=ema, state=state, facts={})
+            prune(folder, keep=1)
+            if stopped.is_set():
+                return
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    try:
+        found = [regard.load(copied, threads=1) for _ in range(20)]
+    finally:
+        stopped.set()
+        thread.join()
+    assert [run.notes for run in found] == [()] * 20
+    assert found[-1].checkpoint.step > 121

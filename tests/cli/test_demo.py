@@ -8,6 +8,7 @@ from regard.cli import demo
 from regard.cli.training_view import PeopleView
 from regard.runs.folder import RunFolder
 from regard.training.events import Event, Updated
+from regard.training.stopping import End
 from regard.training.summary import summarise
 
 
@@ -71,7 +72,7 @@ def test_one_that_is_interrupted_says_how_to_go_on_and_its_end_can_be_moved(
     assert stopped.code == 130
     assert stopped.err.splitlines()[-2:] == ["Resume it with:", "  regard demo --run runs/demo"]
     assert command("demo", "--run", "runs/demo", "--steps", 2).code == 0
-    assert summarise(RunFolder(Path("runs/demo"))).stop_reason == "2 steps are done"
+    assert summarise(RunFolder(Path("runs/demo"))).end == End("steps", "2 steps are done")
 
 
 def test_a_folder_of_something_else_is_refused_before_anything_is_written(command: Any, own_run: Path) -> None:

@@ -85,7 +85,7 @@ def test_mistakes(command: Any, classify_run: Path) -> None:
 
 def test_what_is_cut_and_what_is_a_file_is_told(command: Any, classify_run: Path) -> None:
     outcome = command("embed", classify_run, "a dog", "a good dog " * 20)
-    assert outcome.err == "note: longer than the model reads, cut at the end: line 2\n"
+    assert outcome.err == "note: longer than the model reads at once, cut at the end: line 2\n"
     Path("a.txt").write_text("a dog\n")
     outcome = command("embed", classify_run, "a.txt")
     assert outcome.err == (

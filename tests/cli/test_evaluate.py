@@ -237,7 +237,7 @@ def test_what_has_no_score_is_a_dash(command: Any, regress_run: Path) -> None:
 def test_options_of_other_tasks_are_refused_before_anything_is_loaded(
     command: Any, classify_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "load_runs", lambda runs: pytest.fail("loaded before it was refused"))
+    monkeypatch.setattr(evaluate, "load_runs", lambda runs, threads: pytest.fail("loaded before it was refused"))
     outcome = command("evaluate", classify_run, "--data", "x.csv", "--by-length")
     assert (outcome.code, outcome.error) == (
         2,

@@ -10,6 +10,7 @@ import pytest
 
 from regard.cli.main import main
 from regard.cli.terminal import Stages
+from regard.decoding import memory
 
 
 @pytest.fixture(scope="module")
@@ -116,15 +117,30 @@ def test_json_has_the_probabilities(run: str, capsys: pytest.CaptureFixture[str]
     ("arguments", "problem"),
     [
         (["--samples", "0"], "--samples must be at least 1, not 0."),
-        (["--temperature", "-1"], "The temperature must not be below 0, but it is -1.0."),
-        (["--top-p", "0"], "top_p must be above 0 and at most 1, but it is 0.0."),
+        (["--samples", "100000"], "--samples must be at least 1 and at most 1,000, not 100000."),
+        (["--top-p", "0"], "--top-p must be above 0, not 0.0."),
+        (["--top-p", "1.5"], "--top-p must be at most 1 and above 0, not 1.5."),
+        (["--temperature", "-1"], "--temperature must be at least 0, not -1.0."),
+        (["--max-length", "100000"], "--max-length must be at least 0 and at most 32,768, not 100000."),
+        (["--seed", str(2**63)], f"--seed must be at least 0 and at most {2**63 - 1:,}, not {2**63}."),
     ],
 )
 def test_wrong_numbers_are_told(
     run: str, arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["generate", run, "the", *arguments]) == 2
-    assert problem in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()[0]) == ("", f"error: {problem}")
+
+
+def test_nothing_is_printed_of_a_text_that_cannot_be_begun(
+    run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda device: 1000)
+    assert main(["generate", run, "the"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: 1 × 1 hypotheses of up to 128 tokens need about 0.0 GB of memory")
 
 
 def test_a_translator_does_not_generate(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,35 @@ def test_version(command: Any) -> None:
         (("--hepl",), "regard has no option --hepl.", "Did you mean --help?"),
         (("translate", "runs/x", "--bem", "3"), "regard translate has no option --bem.", "Did you mean --beam?"),
         (("translate", "runs/x", "--bem=3"), "regard translate has no option --bem.", "Did you mean --beam?"),
+        (("translate", "runs/x", "--lr", "3"), "regard translate has no option --lr.", "See: regard translate --help"),
+        (
+            ("translate", "runs/x", "--num-beams", "3"),
+            "regard translate has no option --num-beams.",
+            "Did you mean --beam?",
+        ),
+        (("train", "translate", "--lr", "3"), "regard train has no option --lr.", "Did you mean --learning-rate?"),
+        (("train", "image", "--src", "de"), "regard train has no option --src.", "Did you mean --from?"),
+        (
+            ("train", "translate", "--batch-size", "3"),
+            "regard train has no option --batch-size.",
+            "Did you mean --batch-tokens or --batch-images?",
+        ),
+        (
+            ("train", "translate", "--warmup", "3"),
+            "regard train has no option --warmup.",
+            "Did you mean --set training.warmup=…?",
+        ),
+        (
+            ("resume", "runs/x", "--lr", "3"),
+            "regard resume has no option --lr.",
+            "Did you mean --set training.learning_rate=…?",
+        ),
+        (("plan", "gpt2", "--lr", "3"), "regard plan has no option --lr.", "See: regard plan --help"),
+        (
+            ("plan", "gpt2", "--num-heads", "3"),
+            "regard plan has no option --num-heads.",
+            "Did you mean --set model.n_heads=…?",
+        ),
         (("show",), "regard show needs RUN.", "See: regard show --help"),
         (("evaluate", "runs/x"), "regard evaluate needs --data.", "See: regard evaluate --help"),
         (("resume", "runs/x", "--steps"), "--steps needs a value.", "See: regard resume --help"),
@@ -134,6 +163,22 @@ def test_a_defect_shows_where_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "Traceback" in shown
     assert "ZeroDivisionError: oops" in shown
     assert shown.endswith("error: This is a defect of regard. Please report it with the lines above.\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: …"),
+    ],
+)
+def test_too_little_memory_is_no_defect(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raising(error, monkeypatch) == 1
+    problem, remedy = capsys.readouterr().err.splitlines()
+    assert problem == "error: There is not enough memory."
+    assert remedy.startswith("Lower what is asked for at once: --batch-tokens")
 
 
 def test_a_reader_that_has_gone_is_no_error() -> None:

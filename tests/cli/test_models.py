@@ -43,5 +43,5 @@ def test_a_vocabulary_has_tokens(command: Any) -> None:
     assert outcome.code == 2
     assert outcome.error == [
         "error: --vocab-size must be at least 1, not 0.",
-        "Give --vocab-size a larger number.",
+        "Correct --vocab-size and run the command again.",
     ]

@@ -44,6 +44,12 @@ def test_a_number_of_decoding_out_of_its_range_is_refused_by_its_option() -> Non
     assert raised.value.remedy == "Correct --min-length and run the command again."
 
 
+def test_a_word_that_is_no_choice_is_refused_by_its_option() -> None:
+    with pytest.raises(ConfigError) as raised:
+        given({"on_bad": "kep-going"})
+    assert str(raised.value) == "--on-bad must be stop or keep-going, not 'kep-going'.\nDid you mean keep-going?"
+
+
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [

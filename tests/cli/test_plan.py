@@ -196,6 +196,11 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
         (("gpt2", "--steps", "many"), "--steps must be a whole number, not 'many'.", "See: regard plan --help"),
         (("gpt2", "--steps", "0"), "The number of steps must be at least 1, not 0.", "Give a larger number."),
         (
+            ("gpt2", "--tokens", "1" + "0" * 30),
+            f"--tokens must be at most 1,000,000,000, not {10**30}.",
+            "Correct --tokens and run the command again.",
+        ),
+        (
             ("gpt2", "--tokens", "-1"),
             "The number of tokens per step must be at least 1, not -1.",
             "Give a larger number.",

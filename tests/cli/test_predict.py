@@ -116,9 +116,9 @@ def test_blanks(command: Any, mask_run: Path, denoise_run: Path) -> None:
 def test_texts_too_long_are_told(command: Any, classify_run: Path, tag_run: Path) -> None:
     long = "a good dog " * 20
     outcome = command("predict", classify_run, stdin=f"a dog\n{long}\n".encode())
-    assert outcome.err == "note: longer than the model reads, cut at the end: line 2\n"
+    assert outcome.err == "note: longer than the model reads at once, cut at the end: line 2\n"
     outcome = command("predict", tag_run, long)
-    assert outcome.err == "note: longer than the model reads, read in parts: line 1\n"
+    assert outcome.err == "note: longer than the model reads at once, read in parts: line 1\n"
     assert len(outcome.lines) == 61
 
 
@@ -222,20 +222,97 @@ def test_vectors(command: Any, vectors_run: Path) -> None:
     )
 
 
+def test_a_tag_for_each_vector(command: Any, tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.1, (30, 6, 1))
+    frames = np.tile([1.0, -1.0], 90).reshape(30, 6, 1) + noise
+    np.savez("train.npz", vectors=frames, labels=np.where(frames[:, :, 0] > 0, "up", "down"))
+    sizes = (
+        "model.n_layers=1",
+        "model.d_model=4",
+        "model.d_state=4",
+        "training.learning_rate=0.05",
+        "data.valid_size=4",
+    )
+    sets = [part for one in (*sizes, "training.warmup=0", "runtime.threads=1") for part in ("--set", one)]
+    trained = command("train", "tag", "--train", "train.npz", "--model", "birnn", "--steps", 20, "--run", "run", *sets)
+    assert trained.code == 0
+    Path("a.csv").write_text("who,x\nann,1\nann,-1\nbob,1\n")
+    outcome = command("predict", "run", "--data", "a.csv", "--text", "who")
+    assert outcome.lines == ["ann\t0\tup", "ann\t1\tdown", "bob\t0\tup"]
+    found = json.loads(command("predict", "run", "--data", "a.csv", "--text", "who", "--json").lines[0])
+    assert (found["line"], found["text"], found["tags"]) == (2, "ann", ["up", "down"])
+
+
 # Mistakes
 
 
-def test_a_bad_row_is_an_error_with_its_place(command: Any, classify_run: Path) -> None:
+def test_too_many_bad_rows_are_an_error_with_their_places(command: Any, classify_run: Path) -> None:
     Path("a.csv").write_text("id,text\n1,a good dog\n2\n")
     outcome = command("predict", classify_run, "--data", "a.csv", "--output", "out.csv")
     assert (outcome.code, outcome.error) == (
         1,
         [
-            "error: a.csv:3: 2 columns expected, 1 found ('2').",
-            "Fix that row, or remove it: every row gets a prediction.",
+            "error: 1 of 2 rows are bad (50.0%, at most 1% may be): 1 (2 columns expected, 1 found). First: a.csv:3 "
+            "(2 columns expected, 1 found) '2'.",
+            "Fix the files, or predict the others with --on-bad keep-going.",
         ],
     )
     assert not Path("out.csv").exists()
+    unknown = command("predict", classify_run, "--data", "a.csv", "--on-bad", "kep-going")
+    assert unknown.code == 2
+    alone = command("predict", classify_run, "a dog", "--on-bad", "stop")
+    assert (alone.code, alone.error[0]) == (2, "error: --on-bad is for the rows of a table.")
+
+
+def test_each_row_has_a_row_a_bad_one_without_a_prediction(
+    command: Any, classify_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK", 2)
+    rows = [b"", b"3\n", b'4,"\n",x\n', b"5,M\xfcnchen\n", *(b"6,a good dog %d\n" % number for number in range(3))]
+    Path("a.csv").write_bytes(b"id,text\n1\n2, \n" + b"".join(rows))
+    outcome = command("predict", classify_run, "--data", "a.csv", "--on-bad", "keep-going")
+    assert outcome.code == 0
+    heading, *found = (line.split(",") for line in outcome.lines)
+    assert heading == ["id", "text", "prediction", "probability"]
+    empty = [""] * 4
+    assert found[:6] == [empty, ["2", " ", "", ""], empty, empty, empty, empty]
+    assert [(one[:3], float(one[3]) > 0.5) for one in found[6:]] == [
+        (["6", f"a good dog {number}", "pos"], True) for number in range(3)
+    ]
+    assert outcome.err.splitlines() == [
+        "note: without a prediction: 2 bad rows, 2 columns expected, 1 found: a.csv:2 '1'; a.csv:4 '3'",
+        "note: without a prediction: 2 bad rows, 2 columns expected, 3 found: a.csv:5 '4\\t\\n\\tx'; a.csv:6",
+        "note: without a prediction: 1 bad row, empty text: a.csv:3 '2'",
+        "note: without a prediction: 1 bad row, not UTF-8: a.csv:7 '5,M\\xfcnchen'",
+    ]
+    by_json = command("predict", classify_run, "--data", "a.csv", "--on-bad", "keep-going", "--json")
+    objects = [json.loads(line) for line in by_json.lines]
+    assert objects[1] == {"line": 3, "problem": "empty text"}
+    assert [one["line"] for one in objects] == list(range(2, 11))
+
+
+def test_one_bad_row_of_many_does_not_stop(command: Any, classify_run: Path) -> None:
+    rows = [{"text": f"a good dog {number}", "id": number} for number in range(100)]
+    rows[7]["text"] = ""
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "\n")
+    outcome = command("predict", classify_run, "--data", "a.jsonl", "--on-bad", "keep-going")
+    found = [json.loads(line) for line in outcome.lines]
+    assert found[7] == {"text": "", "id": 7, "prediction": None, "probability": None}
+    assert found[100] == {"prediction": None, "probability": None}
+    assert found[99]["prediction"] == "pos"
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    outcome = command("predict", classify_run, "--data", "a.jsonl")
+    assert (outcome.code, len(outcome.lines)) == (0, 100)
+    assert outcome.err == "note: without a prediction: 1 bad row, empty text: a.jsonl:8 '7'\n"
+
+
+def test_the_words_of_a_bad_sentence_have_no_tags(command: Any, tag_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK", 1)
+    Path("a.conll").write_text("-DOCSTART- O\n\nAnna X\nvisits\nOslo X\n\n# a comment\nBen X\n\nOslo\n")
+    outcome = command("predict", tag_run, "--data", "a.conll", "--on-bad", "keep-going")
+    assert outcome.lines == [
+        *("-DOCSTART- O", "", "Anna X _", "visits\t_", "Oslo X _", "", "# a comment", "Ben X B-PER", "", "Oslo\t_")
+    ]
 
 
 def test_of_a_refused_table_nothing_comes_out(command: Any, classify_run: Path, table: Path) -> None:
@@ -284,6 +361,7 @@ def test_options_that_do_not_go_together(command: Any, classify_run: Path, table
         ("a dog", "--data", table): "Inputs come from --data or from the command line, not from both.",
         ("a dog", "--text", "text"): "--text names a column, but there is no table.",
         ("a dog", "--top", 0): "--top must be at least 1, not 0.",
+        ("a dog", "--top", 10**9): "--top must be at least 1 and at most 10,000, not 1000000000.",
         ("--data", table, "--output", table): "test.csv is the file that is read.",
         ("a dog", "--output", "none/out"): "none/out cannot be written: No such file or directory.",
     }

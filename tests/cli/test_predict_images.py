@@ -9,6 +9,8 @@ import pytest
 from torch import nn
 
 import regard
+from regard.inspection import attention_overlay as overlay
+from regard.inspection.attention_overlay import overlay_picture as overlay_of
 
 
 def photo(image_run: Path, name: str, number: int = 0) -> str:
@@ -135,7 +137,7 @@ def test_no_image_of_the_test_set_is_written_over(command: Any, image_run: Path,
 def test_blocks_of_a_network_without_them(command: Any, image_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = regard.load(image_run)
     loaded.model = nn.Linear(1, 1)
-    monkeypatch.setattr("regard.cli.evaluate.load_runs", lambda runs: [loaded])
+    monkeypatch.setattr("regard.cli.evaluate.load_runs", lambda runs, threads: [loaded])
     outcome = command("evaluate", image_run, "--data", image_run.parent / "train", "--blocks")
     assert outcome.code == 2
     assert outcome.error[0] == "error: Block ablation needs a ResNet, and the model of this run is a Linear."
@@ -196,9 +198,24 @@ def test_a_picture_of_images_that_are_named(command: Any, image_run: Path, tmp_p
     assert many.error == ["error: --picture shows 1 to 60 images, not 61.", "Name that many images."]
 
 
-def test_a_picture_is_of_images(command: Any, classify_run: Path, tmp_path: Path) -> None:
-    outcome = command("predict", classify_run, "a text", "--picture", tmp_path / "x.png")
-    assert outcome.error == ["error: --picture does not apply to classify runs.", "Leave it out."]
+def test_a_picture_of_one_image_shows_attention_where_there_is_any(
+    command: Any, image_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"model.preset": "vit-tiny", "model.n_layers": 2, "model.n_heads": 2, "model.d_model": 8}
+    others = {"model.d_ff": 8, "training.steps": 1, "training.batch_images": 4, "runtime.threads": 1}
+    data = {"data.valid_size": 12, "training.warmup": 0}
+    regard.train(
+        "image", train=str(image_run.parent / "train"), run=tmp_path / "vit", settings={**settings, **others, **data}
+    )
+    titles: list[list[str]] = []
+    monkeypatch.setattr(
+        overlay, "overlay_picture", lambda *args, **more: titles.append(list(args[1])) or overlay_of(*args, **more)
+    )
+    drawn = command("predict", tmp_path / "vit", photo(image_run, "none"), "--picture", tmp_path / "x.png")
+    assert (drawn.code, drawn.err) == (0, f"drawn: {tmp_path}/x.png\n")
+    assert titles == [["layer 0", "layer 1"]]
+    assert command("predict", image_run, photo(image_run, "none"), "--picture", tmp_path / "y.png").code == 0
+    assert len(titles) == 1, "a residual network has no attention"
 
 
 def test_evaluate_scores_captions(command: Any, caption_run: Path, tmp_path: Path) -> None:
@@ -220,3 +237,15 @@ def test_one_bad_image_of_several_is_told_and_passed_over(command: Any, image_ru
     assert outcome.error == ["error: 1 image could not be read; see the notes above.", "Fix it, or leave it out."]
     written = [line.split("\t")[0] for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert written == [files[0], files[2]]
+
+
+def test_the_picture_shows_the_best_of_the_samples_that_are_printed(command: Any, caption_run: Path) -> None:
+    image = next((caption_run.parent / "images").glob("lying-*.png"))
+    sampling = ("--sample", "--temperature", 3, "--n-best", 3)
+    outcome = command("predict", caption_run, image, *sampling, "--picture", "a.svg")
+    scores, captions = zip(*(line.split("\t")[1:] for line in outcome.lines), strict=True)
+    assert list(map(float, scores)) == sorted(map(float, scores), reverse=True)
+    assert len(set(captions)) == 3
+    drawn = Path("a.svg").read_text()
+    assert f"<!-- {captions[0]} -->" in drawn
+    assert not any(f"<!-- {caption} -->" in drawn for caption in captions[1:])

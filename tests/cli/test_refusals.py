@@ -60,14 +60,15 @@ def test_a_run_that_is_none_is_told() -> None:
         ("evaluate", "classify", {"beam": 2}, "--beam", "Leave it out."),
         ("evaluate", "classify", {"source": "x", "text": ""}, "--from", "Leave it out."),
         ("evaluate", "language", {"beam": 2}, "--beam", "Leave it out."),
-        ("evaluate", "translate", {"on_bad": "stop"}, "--on-bad", "Leave it out."),
+        ("predict", "mask", {"on_bad": "stop"}, "--on-bad", "Leave it out."),
         ("evaluate", "tag", {"text_b": "x", "text": ""}, "--text-b", "Did you mean --text?"),
         ("evaluate", "mask", {"output": "x"}, "--output", "Leave it out."),
         ("evaluate", "caption", {"picture": "x.png"}, "--picture", "Leave it out."),
         ("compare", "classify", {"picture": "x.png"}, "--picture", "Leave it out."),
+        ("predict", "mask", {"text": "x"}, "--text", "Leave it out."),
+        ("predict", "caption", {"text": "x"}, "--text", "Leave it out."),
         ("predict", "classify", {"max_length": 2}, "--max-length", "Leave it out."),
         ("predict", "regress", {"top": 2}, "--top", "Leave it out."),
-        ("predict", "tag", {"picture": "x.png"}, "--picture", "Leave it out."),
         ("predict", "image", {"seed": 2}, "--seed", "Leave it out."),
     ],
 )
@@ -78,6 +79,13 @@ def test_options_that_do_not_apply(
         check_runs(command, [run(task)], options)
     assert raised.value.problem == f"{problem} does not apply to {task} runs."
     assert raised.value.remedy == remedy
+
+
+@pytest.mark.parametrize(("task", "new"), [("language", "--text"), ("caption", "--image")])
+def test_an_option_that_has_another_name_for_a_task(run: Any, task: str, new: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        check_runs("evaluate", [run(task)], {"source": "review"})
+    assert str(raised.value) == f"--from is now called {new} where the task is {task}.\nWrite {new} instead."
 
 
 @pytest.mark.parametrize(

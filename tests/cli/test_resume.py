@@ -6,6 +6,7 @@ import pytest
 
 from regard.cli.resume import new_settings
 from regard.runs.folder import RunFolder
+from regard.training.stopping import End
 from regard.training.summary import summarise
 
 
@@ -66,7 +67,7 @@ def test_a_run_that_ended_by_epochs_goes_on(command: Any, corpus: tuple[str, str
     steps = command("resume", "r", "--steps", summary.step + 1)
     assert steps.code == 0
     summary = summarise(RunFolder(Path("r")))
-    assert summary.stop_reason == f"{summary.step} steps are done"
+    assert summary.end == End("steps", f"{summary.step} steps are done")
     assert summary.config.training.epochs == 0
 
 

@@ -40,10 +40,14 @@ def test_a_tokenizer_is_a_kind_or_a_file(tokenizer: str, key: str) -> None:
     assert changed_keys(named(ModelOptions(tokenizer=tokenizer))) == {f"tokenizer.{key}": tokenizer}
 
 
-def test_a_number_out_of_its_range_is_refused_by_its_option() -> None:
+def test_what_is_not_allowed_is_refused_by_its_option() -> None:
     with pytest.raises(ConfigError) as raised:
         changed_keys(named(ModelOptions(init_lr_scale=-1.0)))
     assert raised.value.problem == "--init-lr-scale must be at least 0, not -1.0."
+    with pytest.raises(
+        ConfigError, match=r"^--tokenizer must be .* or vectors, not 'unigramm'\.\nDid you mean unigram\?"
+    ):
+        changed_keys(named(ModelOptions(tokenizer="unigramm")))
 
 
 def test_set_has_the_last_word() -> None:

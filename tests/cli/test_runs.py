@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.runs.folder import RunFolder
+from regard.runs.lock import locked
 from regard.training.summary import summarise
 
 
@@ -47,6 +48,20 @@ def test_a_damaged_run_does_not_hide_the_others(command: Any, own_run: Path) -> 
     outcome = command("runs")
     assert (outcome.code, len(outcome.lines)) == (0, 2)
     assert outcome.err.startswith("note: runs/bad is left out. runs/bad/config.toml is not valid TOML: ")
+
+
+def test_a_live_run_shows_the_step_that_it_is_at(command: Any, own_run: Path) -> None:
+    shutil.rmtree(own_run / "checkpoints")
+    record = {"kind": "train", "step": 57, "epoch": 3, "loss": 1.5}
+    with locked(RunFolder(own_run)):
+        (own_run / "metrics.jsonl").write_text(f'{json.dumps({**record, "step": 56})}\n{json.dumps(record)}\n{{"kind":')
+        assert command("runs").lines[1].split()[3:6] == ["in", "training", "57"]
+        assert "\nreached     step 57 of 120, epoch 3\n" in command("show", own_run).out
+        for damaged in ("", "no JSON\n", '{"kind": "train"'):
+            (own_run / "metrics.jsonl").write_text(damaged)
+            assert command("runs").lines[1].split()[5] == "0"
+    (own_run / "metrics.jsonl").write_text(f"{json.dumps(record)}\n")
+    assert command("runs").lines[1].split()[4] == "0"  # from where it would be resumed
 
 
 def test_none_yet(command: Any) -> None:

@@ -54,9 +54,17 @@ def test_a_field_that_was_changed_and_now_is_not_asked_for(trained: Path, asked:
 def test_a_complete_run_has_met_its_end_is_validated_there_and_averaged(trained: Path) -> None:
     summary = summarise(RunFolder(trained))
     assert is_complete(summary)
-    assert not is_complete(dataclasses.replace(summary, stop_reason=""))
+    assert not is_complete(dataclasses.replace(summary, end=None))
     assert not is_complete(dataclasses.replace(summary, average={}))
     unscored = tuple(dataclasses.replace(one, scores={}) if one.step == 120 else one for one in summary.checkpoints)
     assert not is_complete(dataclasses.replace(summary, checkpoints=unscored))
     config = override(summary.config, {"training.average": 0})
     assert is_complete(dataclasses.replace(summary, average={}, config=config))
+
+
+def test_fields_that_are_lists_in_the_file_are_the_same_settings(image_run: Path) -> None:
+    config = read(image_run / "config.toml")
+    fields = {"n_blocks": (2, 1), "width": 8}
+    asked = dataclasses.replace(config, model=dataclasses.replace(config.model, fields=fields))
+    assert is_run_of(RunFolder(image_run), asked)
+    assert not is_run_of(RunFolder(image_run), override(asked, {"model.n_blocks": [2, 2]}))

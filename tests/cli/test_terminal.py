@@ -1,5 +1,10 @@
 import io
+import json
+import re
+import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,9 +20,14 @@ from regard.cli.terminal import (
     print_json,
     print_lines,
     print_table,
+    print_text,
     shell_word,
     size,
+    visible,
 )
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")  # all but tab and line end
+HOSTILE = "a\x1b]0;owned\x07\x9b2J\u202eb\nc"
 
 
 @pytest.fixture
@@ -150,3 +160,111 @@ def test_busy_says_what_is_going_on(screen: io.StringIO) -> None:
     with busy("loading runs/[x]"):
         pass
     assert "loading runs/[x] …" in screen.getvalue()
+
+
+def test_what_a_terminal_would_obey_is_made_visible() -> None:
+    assert visible(HOSTILE) == "a␛]0;owned␇\\u009b2J\\u202eb␊c"
+    assert visible("a\tb größer 日本 שלום") == "a\tb größer 日本 שלום"
+    assert visible("a\udcff") == "a\\udcff"
+
+
+def test_results_keep_their_characters_in_a_file_but_steer_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_lines([HOSTILE])
+    assert capsys.readouterr().out == f"{HOSTILE}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_lines([HOSTILE])
+    print_json({"text": HOSTILE})
+    print_text(f"{HOSTILE}\n")
+    shown = capsys.readouterr().out
+    assert not CONTROL.search(shown)
+    assert shown.splitlines()[2:] == visible(HOSTILE).split("␊")
+    assert json.loads(shown.splitlines()[1]) == {"text": HOSTILE}
+
+
+def test_bars_show_names_as_they_are_without_steering_the_terminal(screen: io.StringIO) -> None:
+    stages = Stages(unit="pairs")
+    stages(f"encoding with {HOSTILE}[red]", 3)
+    stages.close()
+    with busy(HOSTILE):
+        pass
+    assert "owned␇\\u009b2J\\u202eb␊c[red]" in screen.getvalue()
+    assert not re.search("\x1b]|[\x07\x9b\u202e]", screen.getvalue())
+
+
+def steers(outcome: Any) -> bool:
+    """Whether anything that a command said could steer a terminal."""
+    return bool(CONTROL.search(outcome.out + outcome.err))
+
+
+def test_no_settings_file_steers_the_terminal(command: Any, own_run: Path, corpus: tuple[str, str]) -> None:
+    config = own_run / "config.toml"
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in HOSTILE)
+    text = config.read_text()
+    config.write_text(re.sub("train = .*", lambda _: f'train = ["{escaped}"]', text, count=1))
+    shown = command("show", own_run)
+    assert "training    " + visible(HOSTILE) in shown.out
+    assert not steers(shown)
+    config.write_text(text.replace('preset = "transformer-tiny"', f'preset = "{escaped}"'))
+    for words in (
+        ("show", own_run),
+        ("runs", own_run.parent),
+        ("plot", own_run),
+        ("translate", own_run, "a dog"),
+        ("compare", own_run, own_run, "--data", *corpus),
+        ("train", config, "--run", "new"),
+        ("resume", own_run),
+    ):
+        assert not steers(command(*words)), words
+    config.write_text(text.replace("[training]", f'[training]\n"{escaped}" = 1'))
+    refused = command("show", own_run)
+    assert refused.code != 0
+    assert not steers(refused)
+
+
+def test_no_checkpoint_steers_the_terminal(command: Any, own_run: Path) -> None:
+    from torch import ones
+
+    from regard.runs import checkpoints
+    from regard.runs.folder import RunFolder
+
+    state = json.loads((own_run / "checkpoints" / "step-00000120" / "state.json").read_bytes())
+    state["best"][HOSTILE] = 1.0
+    checkpoints.write(RunFolder(own_run), step=999, model={HOSTILE: ones(2)}, facts={}, state=state)
+    assert visible(HOSTILE) + " 1.0" in command("show", own_run).out
+    for words in (("show", own_run), ("runs", own_run.parent), ("translate", f"{own_run}@999", "a"), ("plot", own_run)):
+        assert not steers(command(*words)), words
+    refused = command("translate", f"{own_run}@999", "a")
+    assert (
+        f"config.toml: {visible(HOSTILE)} is of shape (2,) in the checkpoint and missing in the model." in refused.err
+    )
+    assert len(refused.error) == 2
+
+
+def test_no_table_steers_the_terminal(
+    command: Any, classify_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / f"{HOSTILE}.csv"
+    header = HOSTILE.replace("\n", "")
+    table.write_text(f"{header},label\na dog,{header}\na cat,neg\n")
+    for words in (
+        ("train", "classify", "--train", table, "--text", "x"),
+        ("train", "classify", "--train", table, "--dry-run"),
+        ("evaluate", classify_run, "--data", table),
+        ("predict", classify_run, "--data", table, "--text", "x"),
+        ("data", "check", table),
+        ("plan", HOSTILE),
+        ("train", HOSTILE),
+        ("translate", HOSTILE),
+        (HOSTILE,),
+        ("train", f"--{HOSTILE}"),
+    ):
+        outcome = command(*words)
+        assert outcome.code != 0
+        assert len(outcome.error) == 2
+        assert not steers(outcome), words
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    predicted = command("predict", classify_run, "--data", table, "--text", header)
+    assert predicted.code == 0
+    assert not steers(predicted)

@@ -12,18 +12,17 @@ from rich.console import Console
 
 from regard.cli import terminal, training_view
 from regard.cli.streams import OutputError
-from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views, option_of_end
-from regard.config import RunConfig, TrainingConfig
+from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views
+from regard.config import ModelTable, RunConfig, TrainingConfig
 from regard.errors import MissingExtraError
 from regard.runtime import Machine
 from regard.tasks.task import Validation
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Update
-from regard.training.stopping import stop_reason
 
 REPORT = Report(
     run=Path("runs/my run"),
-    config=RunConfig(task="translate", training=TrainingConfig(steps=400)),
+    config=RunConfig(task="translate", model=ModelTable(preset="transformer-tiny"), training=TrainingConfig(steps=400)),
     machine=Machine(device=torch.device("cpu"), precision="fp32", threads=2),
     facts=(("training", "90 pairs"),),
     n_parameters=1234,
@@ -60,7 +59,7 @@ def show(*events: Event, advise: bool = True) -> None:
 def test_people_see_the_run_go(capsys: pytest.CaptureFixture[str]) -> None:
     show(REPORT, Updated(update=UPDATE, total_steps=400), Saved(step=101, path=Path("x")), VALIDATED, FINISHED)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["run       runs/my run, from step 100", "model     a custom network, 1,234 parameters"]
+    assert lines[:2] == ["run       runs/my run, from step 100", "model     transformer-tiny, 1,234 parameters"]
     assert "time      about 2 min and the validations (0.5 s per step)" in lines
     assert "disk      up to 35 MB (7 checkpoints of 5.0 MB)" in lines
     assert [line for line in lines if line.startswith("step 101/400  loss 3.500  2,000 tokens/s  ")]
@@ -128,21 +127,12 @@ def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Best validation at step 400: loss 800.000, perplexity —" in lines
 
 
-def test_epochs_that_waited_for_steps_are_moved_by_epochs() -> None:
-    reason = stop_reason(TrainingConfig(epochs=10, min_steps=500), step=500, epoch=50, seconds=0, not_improved=0)
-    assert (reason, option_of_end(reason)) == ("10 epochs and 500 steps are done", "--epochs")
-
-
 @pytest.mark.parametrize("name", ["steps", "epochs", "minutes", "patience"])
 def test_a_run_that_was_over_before_says_how_to_go_on(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    training = TrainingConfig(steps=400, epochs=400, minutes=400, patience=400)
-    reached = {"step": 0, "epoch": 0, "seconds": 0.0, "not_improved": 0}
-    reached[{"steps": "step", "epochs": "epoch", "minutes": "seconds", "patience": "not_improved"}[name]] = 400 * 60
-    reason = stop_reason(training, **reached)  # type: ignore[arg-type]
-    report = dataclasses.replace(REPORT, config=RunConfig(task="translate", training=training))
-    show(report, dataclasses.replace(FINISHED, step=100, reason=reason))
+    show(REPORT, dataclasses.replace(FINISHED, step=100, reason="validations of all steps are done", limit=name))
     assert (
-        f"The run was already finished: {reason}. To train longer: regard resume 'runs/my run' --{name} N"
+        "The run was already finished: validations of all steps are done. To train longer: "
+        f"regard resume 'runs/my run' --{name} N"
     ) in capsys.readouterr().err
 
 

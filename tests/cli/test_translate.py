@@ -62,6 +62,8 @@ def test_other_encodings_are_refused_with_the_line(command: Any, trained: Path) 
         r"error: standard input, line 2: not UTF-8 ('a caf\xe9').",
         "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8",
     ]
+    mixed = command("translate", trained, stdin="ä\n".encode() + b"a caf\xe9\n")
+    assert mixed.error[1] == "Write that line again: others before it are in UTF-8."
 
 
 def test_a_run_of_another_task_is_refused_before_anything_is_read(
@@ -130,7 +132,7 @@ def test_long_lines_are_told(command: Any, trained: Path) -> None:
     long = ". ".join(["the dog runs and sees the old man"] * 40)
     outcome = command("translate", trained, "--beam", 1, "--max-length", 5, "a dog", long)
     assert len(outcome.lines) == 2
-    assert outcome.err == "note: longer than the model reads, translated in parts: line 2\n"
+    assert outcome.err == "note: longer than the model reads at once, translated in parts: line 2\n"
 
 
 def test_at_a_keyboard_each_line_is_answered_at_once(
@@ -203,12 +205,30 @@ def test_more_hypotheses_than_the_beam_has(command: Any, trained: Path) -> None:
         (("--temperature", "nan", "--sample"), "--temperature must be a finite number, not nan."),
         (("--min-length", "-4"), "--min-length must be at least 0, not -4."),
         (("--n-best", "0"), "--n-best must be at least 1, not 0."),
+        (("--beam", "100000"), "--beam must be at least 1 and at most 1,000, not 100000."),
+        (("--length-penalty", "1000"), "--length-penalty must be at least -10 and at most 10, not 1000.0."),
+        (("--repetition-penalty", "0"), "--repetition-penalty must be above 0, not 0.0."),
     ],
 )
 def test_numbers_out_of_their_range(command: Any, trained: Path, flags: tuple[str, ...], problem: str) -> None:
     outcome = command("translate", trained, *flags, "a dog")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.error == [f"error: {problem}", f"Correct {flags[0]} and run the command again."]
+
+
+def test_the_option_says_how_many_threads_use_a_run(command: Any, trained: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        assert command("translate", trained, "--threads", 2, "a dog").code == 0
+        assert torch.get_num_threads() == 2
+        assert command("translate", trained, "a dog").code == 0
+        assert torch.get_num_threads() == 1  # those of the machine
+    finally:
+        torch.set_num_threads(before)
+    refused = command("translate", trained, "--threads", 10**6, "a dog")
+    assert refused.error[0] == "error: --threads must be at least 0 and at most 1,024, not 1000000."
 
 
 def test_an_empty_line_keeps_the_columns_of_the_n_best(command: Any, trained: Path) -> None:

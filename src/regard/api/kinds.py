@@ -30,7 +30,7 @@ from regard.tasks.images.image_classification import ImageClassificationTask
 from regard.tasks.labelling.classification import ClassificationTask, Classified
 from regard.tasks.labelling.regression import Measured, RegressionTask
 from regard.tasks.labelling.similarity import SimilarityTask
-from regard.tasks.labelling.tagging import TaggedText, TaggingTask
+from regard.tasks.labelling.tagging import TaggedText, TaggedVectors, TaggingTask
 from regard.tasks.language_model.continuation import Continuation
 from regard.tasks.language_model.task import LanguageModelTask
 from regard.tasks.options import GenerationOptions, Options, Progress
@@ -304,12 +304,16 @@ class Tagger(LabelRun):
     @overload
     def predict(self, sentences: str, **settings: Unpack[LabelSettings]) -> TaggedText: ...
     @overload
+    def predict(self, sentences: Vectors, **settings: Unpack[LabelSettings]) -> TaggedVectors: ...
+    @overload
     def predict(self, sentences: Texts | list[list[str]], **settings: Unpack[LabelSettings]) -> Results[TaggedText]: ...
+    @overload
+    def predict(self, sentences: list[Vectors], **settings: Unpack[LabelSettings]) -> Results[TaggedVectors]: ...
     def predict(
-        self, sentences: str | Texts | list[list[str]], **settings: Unpack[LabelSettings]
-    ) -> TaggedText | Results[TaggedText]:
-        """The tag of each word; a sentence is its words, or one text that white space divides."""
-        found: TaggedText | Results[TaggedText] = self._label(sentences, settings, is_one=isinstance(sentences, str))
+        self, sentences: str | Vectors | Texts | list[list[str]] | list[Vectors], **settings: Unpack[LabelSettings]
+    ) -> TaggedVectors | Results[TaggedText] | Results[TaggedVectors]:
+        """The tag of each word, where a sentence is its words, or one text that white space divides; or of each vector."""
+        found: TaggedVectors | Results[TaggedText] = self._label(sentences, settings, is_one=_is_one(sentences))
         return found
 
 

@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.config import ModelTable, RunConfig, default_config, override, read
+from regard.config import ModelTable, RunConfig, default_config, names_no_preset, override, read
 from regard.errors import UsageError
 from regard.models.presets import default_preset
 from regard.runs.folder import CONFIG, RunFolder
 from regard.tasks.spec import find_spec
 
-SAME_TEXT = ("train", "source", "target", "text", "text_b", "split_column")  # to what text a vocabulary belongs
+SAME_TEXT = (
+    "train",
+    "source",
+    "target",
+    "text",
+    "text_b",
+    "image",
+    "split_column",
+)  # to what text a vocabulary belongs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +71,15 @@ def assemble(
         ready = None
     # A vocabulary that was learned with other settings is not what was asked for.
     ready = ready if config.tokenizer == begun.tokenizer else None
+    if (
+        not (own_network or config.model.preset or config.training.init)
+        and is_file(what)
+        and names_no_preset(Path(what))
+    ):
+        raise UsageError(
+            f"{what} is of a run with a custom network, which no file describes.",
+            f'Pass it from Python: regard.train("{what}", model=YourNetwork(…), run=…); or choose a preset: --model PRESET',
+        )
     config = dataclasses.replace(with_end(config), model=ModelTable()) if own_network else with_defaults(config)
     config, ready = init_from.with_vocabulary(config, ready)
     return NewRun(config=config, vocabulary=ready, notes=tuple(notes))
@@ -79,11 +96,16 @@ def starting_point(what: str) -> tuple[RunConfig, Path | None]:
             f"{what} is the folder of a run.",
             f"Resume it: regard resume {what}. Repeat it: regard train {path / CONFIG}",
         )
-    if not (path.suffix == ".toml" or "/" in what or path.is_file()):
+    if not is_file(what):
         return default_config(what), None
     vocabulary = RunFolder(path.parent).vocabulary
     of_run = path.name == CONFIG and vocabulary.is_dir()
     return read(path, of_run=of_run), vocabulary if of_run else None
+
+
+def is_file(what: str) -> bool:
+    """Whether a run file is named, and not a task."""
+    return Path(what).suffix == ".toml" or "/" in what or Path(what).is_file()
 
 
 def _with_vocabulary_of(run: str | Path, config: RunConfig, changes: Mapping[str, Any]) -> tuple[RunConfig, Path]:

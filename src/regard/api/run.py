@@ -14,9 +14,8 @@ from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig
-from regard.errors import CheckpointError
-from regard.models.presets import rebuild_model
-from regard.runs import checkpoints, names, selection
+from regard.models.presets import rebuild_model, refuse_other_sizes, shapes_of, weight_shapes
+from regard.runs import checkpoints, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
@@ -115,16 +114,22 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
 
     reference = Reference.parse(str(run))
     folder = RunFolder.open(reference.path)
-    config = folder.read_config()
-    checkpoint, notes = selection.select(reference)
+    config, origin = folder.read_config(), str(folder.config_file)
+    shapes = weight_shapes(config, origin=origin) if model is None else shapes_of(model)
+
+    def read(path: Path) -> tuple[Checkpoint, Mapping[str, torch.Tensor]]:
+        checkpoints.require_shapes(path, shapes)  # before anything is hashed, read or built
+        checkpoint = checkpoints.verify(path)
+        return checkpoint, checkpoints.load_used_weights(checkpoint)
+
+    (checkpoint, weights), notes = selection.read_selected(reference, read)
+    task = find_task(config.task).load(config, folder.vocabulary)
+    if model is None:
+        refuse_other_sizes(config.model, task.model_fields(), vocabulary=folder.vocabulary)
     # Decoding is in full precision, whatever training was in.
     machine = runtime.prepare(dataclasses.replace(config.runtime, device=device, threads=threads, precision="fp32"))
-    model = rebuild_model(config, origin=str(folder.config_file)) if model is None else model
-    _fill(model, checkpoints.load_weights(checkpoint), checkpoint)
-    if (checkpoint.path / names.EMA).exists():
-        # What was validated. It holds each parameter once, under its first name, and no counts: they stay the model's.
-        model.load_state_dict(checkpoints.load_weights(checkpoint, which="ema"), strict=False)
-    task = find_task(config.task).load(config, folder.vocabulary)
+    model = rebuild_model(config, origin=origin) if model is None else model
+    model.load_state_dict(weights)
     kind: type[Run[Any]] = getattr(kinds, task.spec.run)
     return kind(reference, task, model.to(machine.device).eval(), checkpoint, notes)
 
@@ -132,13 +137,3 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
 def file_names(files: Files) -> list[str]:
     """Return one file or several as a list of names."""
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
-
-
-def _fill(model: nn.Module, weights: Mapping[str, torch.Tensor], checkpoint: Checkpoint) -> None:
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise CheckpointError(
-            f"{checkpoint.path} does not fit the model of the run's config.toml: {error}.",
-            "Put back the config that the run was trained with.",
-        ) from None

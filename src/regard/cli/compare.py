@@ -11,6 +11,7 @@ from regard.cli.options import (
     ScoreOptions,
     SearchOptions,
     TestSetOption,
+    ThreadsOption,
     named,
     settings_of,
 )
@@ -33,6 +34,7 @@ def compare(
     picture: Annotated[
         str, Parameter(metavar="FILE", help="draw the first metric by source length into a .png, .svg or .pdf file")
     ] = "",
+    threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
     """Compare runs of one task on a test set: size, throughput, scores, and whether differences are significant.
@@ -51,7 +53,7 @@ def compare(
     if picture:
         refuse_picture(picture, data)  # now, not after the work
     settings = settings_of(options, but=("by_length", "picture"))
-    loaded = load_runs(runs)
+    loaded = load_runs(runs, threads=threads)
     from regard import api
 
     with Stages(unit=spec.unit, others={"encoding": "lines", "decoding": "images"}) as stages:

@@ -58,7 +58,8 @@ def demo(
         write_corpus(folder / "corpus")
     finished = train(folder, steps)
     if finished.signal:
-        tell(f"Resume it with:\n  regard demo --run {shell_word(folder)}")
+        tell("Resume it with:")
+        tell(f"  regard demo --run {shell_word(folder)}", style="bold")
         return 128 + finished.signal
     from regard.api import Translator
 
@@ -66,7 +67,8 @@ def demo(
     score(loaded, folder / "corpus")
     picture = draw_attention(loaded, folder)
     name = shell_word(folder)
-    tell(f"\n{picture} shows which source words the model attended to. Next:")
+    tell()
+    tell(f"{picture} shows which source words the model attended to. Next:")
     for command in (
         f'translate {name} "The old woman gives the child a book."',
         f"show {name}",
@@ -80,7 +82,7 @@ def demo(
 def choose_folder(wanted: Path) -> Path:
     """Return the first of DIR, DIR-2, DIR-3 … that is not the folder of a finished run."""
     folder, number = wanted, 1
-    while RunFolder(folder).exists() and summarise(RunFolder(folder)).stop_reason:
+    while RunFolder(folder).exists() and summarise(RunFolder(folder)).end:
         number += 1
         folder = wanted.with_name(f"{wanted.name}-{number}")
     return folder
@@ -161,17 +163,10 @@ def evaluate(run: "Translator", files: list[str], n_sentences: int) -> "Evaluati
 
 def draw_attention(run: "Translator", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
-    from regard.inspection.render import attention_picture, save
-    from regard.tasks.translation.alignment import cross_attention
+    from regard.inspection.attention_map import text_attention_picture
+    from regard.inspection.render import save
+    from regard.tasks.translation.translator import TranslationOptions
 
     text = "Peter believes that the old woman gave the child a new book."
-    vocabulary = run.task.vocabulary
-    source = [*vocabulary.source.encode(text), vocabulary.source.end_id]
-    target = vocabulary.target.encode(run.translate(text).text)
-    figure = attention_picture(
-        cross_attention(run.model, vocabulary, source, target),
-        [*(vocabulary.source.piece_text(id) for id in source[:-1]), "(end)"],
-        [*(vocabulary.target.piece_text(id) for id in target), "(end)"],
-        title=text,
-    )
-    return save(figure, folder / "attention.png")
+    weights = run.task.attention(run.model, text, run.translate(text), TranslationOptions())
+    return save(text_attention_picture(weights, title=text), folder / "attention.png")

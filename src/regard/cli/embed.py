@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from regard.cli.lines import Truncations, chunks, note_files
 from regard.cli.loading import load_runs
-from regard.cli.options import RunArgument
+from regard.cli.options import RunArgument, ThreadsOption
 from regard.cli.outputs import refuse_output, write_bytes
 from regard.cli.refusals import check_runs
 from regard.cli.terminal import Waiting, print_json, tell
@@ -36,6 +36,7 @@ def embed(
             help="write a float32 array (N, D) there; with --tokens, one row per word",
         ),
     ] = "",
+    threads: ThreadsOption = 0,
 ) -> None:
     """Turn texts into vectors, one JSON object per line.
 
@@ -51,7 +52,7 @@ def embed(
         refuse_output(output)  # now, not after the work
     check_runs("embed", [run], {})
     note_files(texts)
-    [loaded] = load_runs([run])
+    [loaded] = load_runs([run], threads=threads)
     kept: list[Vectors] = []
     truncations = Truncations()
     done = 0

@@ -12,6 +12,7 @@ from regard.cli.options import (
     ScoreOptions,
     SearchOptions,
     TestSetOption,
+    ThreadsOption,
     named,
     settings_of,
 )
@@ -45,6 +46,7 @@ def evaluate(
     picture: Annotated[
         str, Parameter(metavar="FILE", help="draw the confusion matrix into a .png, .svg or .pdf file")
     ] = "",
+    threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
     """Score a run on a test set.
@@ -65,7 +67,7 @@ def evaluate(
     if picture:
         refuse_picture(picture, data)
     settings = settings_of(options, but=("output", "picture"))
-    [loaded] = load_runs([run])
+    [loaded] = load_runs([run], threads=threads)
     stages = Stages(unit=spec.unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE)
     with stages:
         found = loaded.evaluate_with(data, loaded.options({**settings, "progress": stages}))

@@ -2,25 +2,33 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.lines import read_stdin
+from regard.cli.attention import check_attention_picture, draw_attention
+from regard.cli.lines import Predictor, read_stdin
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     SAMPLING,
     JsonFlag,
+    PictureOption,
     RunArgument,
     SamplingOptions,
     SearchOptions,
     SeedOption,
+    ThreadsOption,
+    check_option,
     given,
     named,
 )
 from regard.cli.refusals import check_runs
-from regard.cli.terminal import Waiting, note, print_json, print_lines
+from regard.cli.terminal import Waiting, json_line, note, print_json, print_lines, print_text
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.api import Run
 
 
 def generate(
@@ -35,45 +43,67 @@ def generate(
     sampling: SamplingOptions | None = None,
     seed: SeedOption = None,
     ban: Annotated[tuple[str, ...], Parameter(metavar="TEXT", help="a word or phrase never to write; repeatable")] = (),
+    lines: Annotated[bool, Parameter(help="each line of standard input is a prompt, answered on a line")] = False,
+    picture: PictureOption = "",
+    threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
     """Generate text that continues a prompt, and show it as it is written.
 
     Where no prompt is given and standard input is not a terminal, all of standard input is one prompt, without its last
-    line end. An empty prompt begins a new document.
+    line end; with --lines each of its lines is one, and is answered as soon as it is there. An empty prompt begins a new
+    document.
 
     The text ends where the model ends it, or after --max-length tokens (256), even beyond the model's context. Tokens are
     sampled; --temperature 0 takes the likeliest, --beam N searches. The same seed gives the same text. With several
     prompts or --samples each text follows a line with its number. --json adds the tokens with their probabilities.
     """
-    if samples < 1:
-        raise UsageError(f"--samples must be at least 1, not {samples}.", "Give --samples a larger number.")
+    if lines and prompts:
+        raise UsageError("--lines reads prompts from standard input, and some are given.", "Leave one of them out.")
+    check_option("decoding.n_best", samples, place="--samples")
     options = named(search or SearchOptions(), sampling or SamplingOptions(), seed=seed, banned=ban)
     check_runs("generate", [run], options)
-    [loaded] = load_runs([run])
+    if picture:
+        check_attention_picture(picture, prompts)
+    [loaded] = load_runs([run], threads=threads)
     settings = {**given(options), "n_best": samples}
+    if lines:
+        generate_lines(loaded, settings, json=json)
+        return
     decoding = loaded.options(settings).decoding
-    wanted = list(prompts) or ["" if sys.stdin.isatty() else "\n".join(read_stdin())]
+    wanted = list(prompts) or ["" if sys.stdin.isatty() else "\n".join(chain.from_iterable(read_stdin()))]
     note_unknown([text for prompt in wanted for text in loaded.task.tokenizer.unknown(prompt)])
     from regard.decoding.search import can_stream
 
-    if len(wanted) == 1 and samples == 1 and not json and can_stream(decoding):
+    if len(wanted) == 1 and samples == 1 and not json and not picture and can_stream(decoding):
         pieces = loaded.stream(wanted[0], **settings)
-        sys.stdout.write(wanted[0])
-        for piece in pieces:
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-        sys.stdout.write("\n")
+        begun = wanted[0] + next(pieces, "")  # what cannot be searched for is refused before anything is printed
+        for piece in chain([begun], pieces, ["\n"]):
+            print_text(piece)
         return
     with Waiting("generating", unit="texts", total=len(wanted)) as waiting:
         found = loaded.generate(wanted, **settings, progress=lambda what, done: waiting(done))
+    if picture:
+        draw_attention(loaded, wanted[0], found[0], loaded.options(settings), picture)
     if json:
         for one in found:
             print_json(one.to_json())
         return
     texts = [one.prompt + output.text for one in found for output in one.outputs]
     for number, text in enumerate(texts, start=1):
-        print_lines([f"--- {number}", text] if len(texts) > 1 else [text])
+        print_text(f"--- {number}\n{text}\n" if len(texts) > 1 else f"{text}\n")
+
+
+def generate_lines(run: "Run[Any]", settings: dict[str, Any], *, json: bool) -> None:
+    """Continue each line of standard input, and print each continuation on a line, as soon as those before it are."""
+    done = 0
+    with Waiting("generating", unit="lines") as waiting:
+        predict = Predictor(run, run.options(settings), waiting)
+        for prompts in read_stdin():
+            note_unknown([text for prompt in prompts for text in run.task.tokenizer.unknown(prompt)])
+            for line, one in enumerate(predict(prompts), start=done + 1):
+                print_lines([json_line({"line": line, **one.to_json()})] if json else one.lines())
+            done += len(prompts)
 
 
 def note_unknown(texts: Sequence[str], *, most: int = 5) -> None:

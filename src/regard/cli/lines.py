@@ -1,12 +1,14 @@
 """Lines in, lines out: arguments or standard input in chunks, their predictions, notes that name lines by number."""
 
 import codecs
+import io
 import os
+import select
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from regard.cli.terminal import Waiting, json_line, note, tell
 from regard.errors import DataError
@@ -17,50 +19,94 @@ if TYPE_CHECKING:
     from regard.tasks.results import Result, Results
 
 CHUNK = 512  # lines predicted together: output flows, and memory does not grow with the input
+BLOCK = 1 << 16  # bytes read at once
 
 
 def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the texts, or the lines of standard input, so many at a time; at a keyboard each line is answered at once."""
-    lines = iter(texts) if texts else read_stdin()
-    count = 1 if not texts and sys.stdin.isatty() else CHUNK
-    while chunk := list(islice(lines, count)):
+    """Yield the texts, or the lines of standard input as they come, at most so many at a time."""
+    if not texts:
+        yield from read_stdin()
+    waiting = iter(texts)
+    while chunk := list(islice(waiting, CHUNK)):
         yield chunk
 
 
-def read_stdin() -> Iterator[str]:
-    """Yield the lines of standard input, which ends lines at the byte \\n and is UTF-8."""
+def read_stdin() -> Iterator[list[str]]:
+    """Yield the lines of standard input, UTF-8, those that wait there together; at a keyboard each line alone."""
     from regard.data.formats.rows import decode, excerpt
 
     if sys.stdin.isatty():
         tell("Type one sentence per line; Ctrl-D ends.")
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
-        raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-        text, reason = decode(raw.removesuffix(b"\n").removesuffix(b"\r"))
-        if reason:
-            raise DataError(
-                f"standard input, line {number}: {reason} ('{excerpt(text)}').",
-                "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8",
-            )
-        yield text
+    number, utf_8 = 0, False
+    for raws in waiting_lines(sys.stdin.buffer, most=1 if sys.stdin.isatty() else CHUNK):
+        lines: list[str] = []
+        for raw in raws:
+            number += 1
+            text, reason = decode((raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).removesuffix(b"\r"))
+            if reason:
+                if lines:
+                    yield lines
+                convert = "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8"
+                raise DataError(
+                    f"standard input, line {number}: {reason} ('{excerpt(text)}').",
+                    "Write that line again: others before it are in UTF-8." if utf_8 else convert,
+                )
+            utf_8 = utf_8 or not raw.isascii()
+            lines.append(text)
+        yield lines
+
+
+def waiting_lines(stream: BinaryIO, *, most: int) -> Iterator[list[bytes]]:
+    """Yield the lines that are there, at most so many at once, and wait where there is none: each is answered in time.
+
+    A line ends at the byte \\n, which is left out.
+    """
+    lines: list[bytes] = []
+    begun: list[bytes] = []  # the blocks of a line without an end so far
+    while True:
+        block = stream.read1(BLOCK)  # type: ignore[attr-defined]  # what is there, if only a byte; it waits for one
+        *ends, rest = block.split(b"\n")
+        if ends or not block:
+            first, *others = ends or [b""]
+            whole = b"".join([*begun, first])
+            lines += [whole, *others] if ends or whole else []
+            begun.clear()
+        begun.append(rest)
+        while len(lines) >= most or (lines and not (block and has_input(stream))):
+            yield lines[:most]
+            del lines[:most]
+        if not block:
+            return
+
+
+def has_input(stream: BinaryIO) -> bool:
+    """Whether reading returns at once, as at the end; a file that says nothing of that is taken at its word."""
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except io.UnsupportedOperation:  # bytes in memory
+        return True
+    except OSError:  # a pipe on Windows
+        return False
 
 
 class Predictor:
-    """Predicts chunk after chunk with one run, and shows how far it is."""
+    """Predicts chunk after chunk with one run, and shows how far it is; `latest`: what came last, and the options of it."""
+
+    latest: "tuple[Results[Result], Options]"
 
     def __init__(self, run: "Run[Any]", options: "Options", waiting: Waiting) -> None:
         self.run = run
         self.options = options
         self.waiting = waiting
-        self._n_chunks = 0
         self._done = 0
 
     def __call__(self, inputs: Sequence[Any], **fields: Any) -> "Results[Result]":
         """Predict one more chunk; `fields` are those of the options that belong to its inputs."""
         progress = self.waiting.after(self._done)
-        options = replace(self.options.chunk(self._n_chunks), progress=lambda what, done: progress(done), **fields)
+        options = replace(self.options.after(self._done), progress=lambda what, done: progress(done), **fields)
         found = self.run.predict_with(inputs, options)
+        self.latest = found, options
         self.waiting.hide()
-        self._n_chunks += 1
         self._done += len(inputs)
         return found
 
@@ -93,7 +139,7 @@ class Truncations:
     def tell(self) -> None:
         """Name the lines, if there are such."""
         for truncation, lines in self._lines.items():
-            note(f"longer than the model reads, {truncation}: {listed(lines)}")
+            note(f"longer than the model reads at once, {truncation}: {listed(lines)}")
 
 
 def listed(numbers: Sequence[int], *, most: int = 10) -> str:

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
+from regard.cli.options import check_option
 from regard.cli.terminal import busy, note
 
 
-def load_runs(names: Sequence[str]) -> list[Any]:
+def load_runs(names: Sequence[str], *, threads: int = 0) -> list[Any]:
     """Load runs, each as the kind that it is, and tell which damaged checkpoints were skipped."""
+    check_option("runtime.threads", threads)
     with busy(f"loading {', '.join(names)}"):
         from regard.api import load
         from regard.runtime import keep_freed_memory
 
         keep_freed_memory()
-        runs = [load(name) for name in names]
+        runs = [load(name, threads=threads) for name in names]
     for run in runs:
         for text in run.notes:
             note(text)

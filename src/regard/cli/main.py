@@ -24,6 +24,7 @@ from cyclopts.help import DefaultFormatter
 import regard
 from regard.cli.overview import OVERVIEW
 from regard.cli.streams import OutputError, standard_streams
+from regard.cli.terminal import tell, visible
 from regard.errors import RegardError, UsageError, did_you_mean
 
 # In the order in which people meet them: the command with its arguments, and a line for the list. Each command is the
@@ -46,6 +47,10 @@ COMMANDS = (
     ("plan MODEL", "Estimate what a training run takes: parameters, memory, FLOPs, time on given devices."),
 )
 KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
+MEMORY = (
+    "Lower what is asked for at once: --batch-tokens or --batch-images to train, --batch-size or --beam to use a run."
+)
+DEFECT = "error: This is a defect of regard. Please report it with the lines above."
 DATA_COMMANDS = (("check FILE…", "Report counts, lengths, bad lines, duplicates and test-set leaks."),)
 
 
@@ -115,9 +120,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 problem = f"Standard output cannot be written: {error.strerror}."
                 complain(RegardError(problem, "Free some space, or send the output elsewhere."))
             return 1
-        except Exception:
-            traceback.print_exc()
-            print("\nerror: This is a defect of regard. Please report it with the lines above.", file=sys.stderr)
+        except Exception as error:
+            if is_out_of_memory(error):
+                complain(RegardError("There is not enough memory.", MEMORY))
+                return 1
+            for line in [*traceback.format_exc().splitlines(), "", DEFECT]:
+                print(visible(line), file=sys.stderr)
             return 1
 
 
@@ -146,7 +154,10 @@ def as_usage_error(error: CycloptsError) -> UsageError:
         case UnknownOptionError():
             name = (error.token.keyword or error.token.value).partition("=")[0]
             names = [known for argument in error.argument_collection for known in argument.names]
-            return UsageError(f"{command} has no option {name}.", did_you_mean(name, names, otherwise=help))
+            from regard.cli.options import near_option
+
+            near = near_option(name, names, command=command.removeprefix("regard "), otherwise=help)
+            return UsageError(f"{command} has no option {name}.", near)
         case MissingArgumentError(argument=Argument(name=name)):
             return UsageError(f"{name} needs a value." if error.keyword else f"{command} needs {name}.", help)
         case CoercionError(token=Token(keyword=str(name), value=value)) if error.target_type in KINDS:
@@ -156,10 +167,14 @@ def as_usage_error(error: CycloptsError) -> UsageError:
     return UsageError(str(error), help)
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory was refused; the allocator of torch raises a plain RuntimeError."""
+    is_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_torch)
+
+
 def complain(error: RegardError) -> None:
     """Show an error in its two lines."""
-    from regard.cli.terminal import people
-
-    people().print(f"error: {error.problem}", style="bold red", markup=False, soft_wrap=True)
+    tell(f"error: {error.problem}", style="bold red")
     if error.remedy:
-        people().print(error.remedy, markup=False, soft_wrap=True)
+        tell(error.remedy)

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.options import JsonFlag
+from regard.cli.options import MOST_VOCABULARY, JsonFlag, check_number
 from regard.cli.terminal import busy, print_json, print_table, tell
-from regard.errors import UsageError
 from regard.tasks.spec import find_spec
 
 
@@ -19,8 +18,7 @@ def models(
     json: JsonFlag = False,
 ) -> None:
     """List the models (presets) and their numbers of parameters."""
-    if vocab_size < 1:
-        raise UsageError(f"--vocab-size must be at least 1, not {vocab_size}.", "Give --vocab-size a larger number.")
+    check_number("--vocab-size", vocab_size, most=MOST_VOCABULARY)
     if task:
         find_spec(task)
     with busy("counting"):

@@ -9,21 +9,38 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from regard.config import DataConfig, DecodingConfig, RunConfig, check_range
-from regard.config.keywords import DecodingSettings
-from regard.errors import UsageError
+from regard.config.keywords import DataSettings, DecodingSettings
+from regard.config.synonyms import keys_of, which
+from regard.errors import UsageError, did_you_mean
 
 SEARCH = Group("Search", "Default: the run's own setting, as in its config.toml.", sort_key=20)
 SAMPLING = Group("Sampling", "Default: the run's own setting, as in its config.toml.", sort_key=30)
 COLUMNS = Group("Data", "Default: as in the run's training data.", sort_key=15)
 SCORES = Group("Scores", sort_key=18)
 
+MOST_VOCABULARY = 10_000_000
+
 # Options whose name is not that of the setting that they change.
 FLAGS = {"source": "--from", "target": "--to", "banned": "--ban"}
+# By command, the tables of a run file whose keys its --set takes.
+SETTABLE = {"train": ("",), "resume": ("training.", "runtime."), "plan": ("model.",)}
 
 
 def flag(name: str) -> str:
     """Return the option for a setting: --max-length for max_length."""
     return FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def near_option(name: str, options: Collection[str], *, command: str = "", otherwise: str = "") -> str:
+    """The sentence that points to an option for what others call `name`, to --set where only that reaches it, or to the
+    nearest option; `otherwise` where there is none.
+    """
+    keys = keys_of(name)
+    flags = list(dict.fromkeys(flag(key.rpartition(".")[2]) for key in keys))
+    if ours := [one for one in flags if one in options and one != name]:
+        return which(ours)
+    settable = [f"--set {key}=…" for key in keys if key.startswith(SETTABLE.get(command, ()))]
+    return which(settable) if settable else did_you_mean(name, options, otherwise=otherwise)
 
 
 def explained(table: type, field: str, **others: Any) -> Parameter:
@@ -46,8 +63,12 @@ def _sampling(field: str) -> Parameter:
 
 RunArgument = Annotated[str, Parameter(name="RUN", help="a run: runs/mine, runs/mine@best, runs/mine@400")]
 JsonFlag = Annotated[bool, Parameter(help="print JSON for programs instead of text for people")]
+ThreadsOption = Annotated[int, Parameter(help="CPU threads (0: as OMP_NUM_THREADS says, else one per core)")]
 SourceOption = Annotated[str, explained(DataConfig, "source", name="--from", metavar="CODE")]
 TargetOption = Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE")]
+PictureOption = Annotated[
+    str, Parameter(metavar="FILE", help="draw the attention to the one text given: a .png, .svg or .pdf file")
+]
 NBestOption = Annotated[int | None, _search("n_best")]
 SeedOption = Annotated[int | None, Parameter(group=SAMPLING, help="random seed of sampling (1)")]
 TestSetOption = Annotated[
@@ -67,6 +88,7 @@ class ReadingOptions:
     target: Annotated[str, _column("target", name="--to", metavar="CODE")] = ""
     text: Annotated[str, _column("text")] = ""
     text_b: Annotated[str, _column("text_b")] = ""
+    image: Annotated[str, _column("image")] = ""
     label: Annotated[str, _column("label")] = ""
     split_column: Annotated[str, _column("split_column")] = ""
     split: Annotated[
@@ -130,12 +152,15 @@ def named(*groups: object, **options: Any) -> dict[str, Any]:
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those options that are given, as settings for a run: None, False, "" and () are not.
 
-    A number outside the range of its setting is refused by the name of its option.
+    What is not in the range or among the choices of its setting is refused by the name of its option.
     """
     found = {name: value for name, value in options.items() if value not in (None, "", ()) and value is not False}
     for name, value in found.items():
-        if name in DecodingSettings.__annotations__:
-            check_option(f"decoding.{name}", value)
+        for table, settings in (("decoding", DecodingSettings), ("data", DataSettings)):
+            if name in settings.__annotations__:
+                check_option(f"{table}.{name}", value)
+        if name == "seed":
+            check_option("seed", value)
     return found
 
 
@@ -148,11 +173,17 @@ def settings_of(options: Mapping[str, Any], *, but: Collection[str] = ()) -> dic
 
 
 def check_option(key: str, value: Any, *, place: str = "") -> None:
-    """Refuse a number outside the range that a key of a run file declares; `place` is who gave it."""
+    """Refuse what is not in the range or among the choices of a key of a run file; `place` is who gave it."""
     table, _, name = key.rpartition(".")
     kind = typing.get_type_hints(RunConfig)[table] if table else RunConfig
     [metadata] = [one.metadata for one in dataclasses.fields(kind) if one.name == name]
     check_range(value, metadata, place or flag(name))
+
+
+def check_number(option: str, value: float | None, *, least: float | None = 1, most: float) -> None:
+    """Refuse a number outside a range, of an option that changes no key of a run file; None is not given."""
+    if value is not None:
+        check_range(value, {"least": least, "most": most}, option)
 
 
 def whole_numbers(text: str, *, option: str) -> tuple[int, ...]:

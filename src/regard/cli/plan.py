@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from regard.cli.options import JsonFlag, flag, given, named
+from regard.cli.options import MOST_VOCABULARY, JsonFlag, check_number, flag, given, named
 from regard.cli.plan_view import TERA, as_json, show
 from regard.cli.run_file import assignments
 from regard.cli.terminal import busy, print_json
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 STEP = Group("Step", sort_key=10)
 DEVICES = Group("Devices", sort_key=20)
+MOST = {
+    **dict.fromkeys(("tokens", "source_tokens", "target_tokens", "steps"), 10**9),
+    "vocab_size": MOST_VOCABULARY,
+    "length": 10**6,
+    "images": 10**6,
+    "image_size": 4096,
+    "peak": 10**6,
+}
 WITH_PAPER = ("length", "utilisation", "measure")  # what may be given with --paper
 
 
@@ -140,6 +148,9 @@ def plan(
     and convolutions, forward and backward, a multiply-add being two. Time is FLOPs / (devices × peak × utilisation).
     """
     run, step, hardware = run or RunOptions(), step or StepOptions(), hardware or HardwareOptions()
+    for name, value in given(named(run, step, hardware)).items():
+        if name in MOST:
+            check_number(flag(name), value, least=None, most=MOST[name])
     if paper:
         refuse_with_paper(run, step, hardware)
     with busy("counting"):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from regard.cli.attention import check_attention_picture, draw_attention
 from regard.cli.lines import Predictor, Shown, note_files
 from regard.cli.loading import load_runs
 from regard.cli.options import (
@@ -15,6 +16,8 @@ from regard.cli.options import (
     SamplingOptions,
     SearchOptions,
     SeedOption,
+    ThreadsOption,
+    check_number,
     explained,
     given,
     named,
@@ -45,6 +48,7 @@ class InputOptions:
     text_b: Annotated[
         str, Parameter(metavar="TEXT", help="the second text of a pair; with --data, the column of the second texts")
     ] = ""
+    on_bad: Annotated[str, explained(DataConfig, "on_bad", metavar="POLICY")] = ""
 
 
 @Parameter(name="*")
@@ -59,7 +63,8 @@ class OutputOptions:
     picture: Annotated[
         str,
         Parameter(
-            metavar="FILE", help="draw the images with their predictions; of one caption, where the model attended"
+            metavar="FILE",
+            help="draw the attention to the one text or image given; of several images, each with its prediction",
         ),
     ] = ""
     json: JsonFlag = False
@@ -77,6 +82,7 @@ def predict(
     search: SearchOptions | None = None,
     sampling: SamplingOptions | None = None,
     seed: SeedOption = None,
+    threads: ThreadsOption = 0,
 ) -> None:
     """Predict classes, tags, numbers or captions; fill in masked words.
 
@@ -90,15 +96,17 @@ def predict(
     caption; with --n-best one line per caption, its score before it.
 
     With --data the file is written again with the columns `prediction` and `probability`; a CoNLL file with the tags as
-    its last column. --json prints one object per input, with all probabilities.
+    its last column. A bad row keeps its place, without a prediction. --json prints one object per input, with all
+    probabilities.
     """
     source, target = source or InputOptions(), target or OutputOptions()
     decoding = named(search or SearchOptions(), sampling or SamplingOptions(), n_best=n_best, seed=seed)
     shown = {"top": target.top, "picture": target.picture}
-    spec = check_runs("predict", [run], {"text": source.text, "text_b": source.text_b, **shown, **decoding})
+    reading = {"text": source.text, "text_b": source.text_b, "on_bad": source.on_bad}
+    spec = check_runs("predict", [run], {**reading, **shown, **decoding})
     check_inputs(run, spec, inputs, source)
-    check_output(inputs, source, target)
-    [loaded] = load_runs([run])
+    check_output(spec, inputs, source, target)
+    [loaded] = load_runs([run], threads=threads)
     # What some tasks want to know of a command, beside settings.
     own = {"top": max(1, target.top or 0), "skip_unreadable": len(inputs) != 1}
     settings = {**given(decoding), **{name: own[name] for name in own if hasattr(loaded.task.options, name)}}
@@ -111,9 +119,12 @@ def predict(
             write(images.lines(inputs), target.output)
             images.finish()
         elif source.data:
-            write(predict_file(predictor, show, source.data, text=source.text, text_b=source.text_b), target.output)
+            write(predict_file(predictor, show, source.data, **reading), target.output)
         else:
             write(predict_lines(predictor, show, inputs, text_b=source.text_b), target.output)
+            if target.picture:
+                [result], options = predictor.latest
+                draw_attention(loaded, inputs[0], result, options, target.picture)
 
 
 def write(found: Iterable[list[str]], output: str) -> None:
@@ -136,20 +147,23 @@ def check_inputs(run: str, spec: TaskSpec, inputs: Sequence[str], source: InputO
         raise UsageError("Inputs come from --data or from the command line, not from both.", "Leave one of them out.")
     if source.text and not source.data:
         raise UsageError("--text names a column, but there is no table.", "Give one with --data, or leave --text out.")
+    if source.on_bad and not source.data:
+        raise UsageError("--on-bad is for the rows of a table.", "Give one with --data, or leave --on-bad out.")
     if not spec.reads_images:
         note_files(inputs, tables=spec.takes_option("predict", "data"))
 
 
-def check_output(inputs: Sequence[str], source: InputOptions, target: OutputOptions) -> None:
+def check_output(spec: TaskSpec, inputs: Sequence[str], source: InputOptions, target: OutputOptions) -> None:
     """Refuse numbers and files that cannot be shown or written, before anything is loaded."""
-    if target.top is not None and target.top < 1:
-        raise UsageError(f"--top must be at least 1, not {target.top}.", "Give --top a larger number.")
+    check_number("--top", target.top, most=10_000)
     if target.output:
         refuse_output(target.output, [source.data] if source.data else [], role="the file that is read")
     if target.output and source.data and not target.json:
         refuse_other_format(target.output, source.data)
-    if target.picture:
+    if target.picture and spec.reads_images:
         check_picture(inputs, picture=target.picture, output=target.output)
+    elif target.picture:
+        check_attention_picture(target.picture, inputs)
 
 
 def refuse_other_format(output: str, data: str) -> None:

@@ -57,14 +57,13 @@ class ImagePredictions:
             )
 
     def _draw(self) -> None:
-        """Draw the images with their predictions; of one that is captioned, where the model attended to."""
+        """Draw the images with their predictions; of one alone, where the model attended to, if it has attention."""
         from regard.inspection.image_grid import grid_picture
         from regard.inspection.render import save
 
         run = self.predict.run
-        if run.spec.generates and len(self._drawn) == 1:
-            figure = attention_overlay(run, self._drawn[0])
-        else:
+        figure = attention_overlay(run, self._drawn[0]) if len(self._drawn) == 1 else None
+        if figure is None:
             pixels = [run.task.table.decode(one.image) for one in self._drawn]
             figure = grid_picture(pixels, list(map(caption_of, self._drawn)))
         tell(f"drawn: {save(figure, self.picture)}")
@@ -82,13 +81,21 @@ def caption_of(result: "Result") -> str:
 
 
 def attention_overlay(run: Any, result: Any) -> Any:
-    """Draw where a captioner attended in an image while it wrote the best caption."""
+    """Draw where a model attended in an image: while it wrote each word of a caption, or in each layer of a classifier.
+
+    None for a classifier without attention.
+    """
     from regard.inspection.attention_overlay import overlay_picture
 
-    maps = run.task.attention_maps(run.model, result.image, result.outputs[0].ids)
-    if not maps.words:
-        raise UsageError(f"The caption of {result.image} has no words.", "Train the run longer.")
-    return overlay_picture(run.task.table.decode(result.image), maps.words, maps.weights, title=result.text)
+    if run.spec.generates:
+        maps, title = run.task.attention_maps(run.model, result.image, result.outputs[0].ids), result.text
+        if not maps.words:
+            raise UsageError(f"The caption of {result.image} has no words.", "Train the run longer.")
+    else:
+        maps, title = run.task.attention_maps(run.model, result.image), caption_of(result)
+        if not maps.words:
+            return None
+    return overlay_picture(run.task.table.decode(result.image), maps.words, maps.weights, title=title)
 
 
 def check_picture(files: Sequence[str], *, picture: str, output: str) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from regard.cli.options import flag, given
-from regard.errors import UsageError, did_you_mean
+from regard.cli.options import flag, given, near_option
+from regard.errors import UsageError
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks.spec import TASKS, TaskSpec, find_spec, wrong_kind
 
@@ -26,8 +26,12 @@ def check_runs(command: str, runs: Sequence[str], options: Mapping[str, Any]) ->
 def refuse_options(spec: TaskSpec, options: Mapping[str, Any], takes: Callable[[str], bool]) -> None:
     """Refuse options that are given and do not apply to a task; `takes` tells whether one does."""
     for name in given(options):
+        if new := spec.renamed.get(f"data.{name}", "").partition(".")[2]:
+            raise UsageError(
+                f"{flag(name)} is now called {flag(new)} where the task is {spec.name}.", f"Write {flag(new)} instead."
+            )
         if not takes(name):
-            near = did_you_mean(
+            near = near_option(
                 flag(name), [flag(other) for other in options if takes(other)], otherwise="Leave it out."
             )
             raise UsageError(f"{flag(name)} does not apply to {spec.name} runs.", near)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.options import check_option, named
+from regard.cli.options import check_option, flag, named
 from regard.cli.refusals import refuse_options
 from regard.cli.train_options import DataOptions, LearningOptions, ModelOptions, applies, key_of
 from regard.config import RunConfig
@@ -30,12 +30,12 @@ def new_run(
 
 
 def changed_keys(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what options change, by the keys of a run file; numbers out of range are refused by their option's name."""
+    """Return what options change, by the keys of a run file; a value that is not allowed is refused by its option's name."""
     changes = {}
     for name, value in options.items():
         key = key_of(name, value)
         if key and value not in (None, "", ()):
-            check_option(key, value)
+            check_option(key, value, place=flag(name))
             changes[key] = value
     return changes
 

@@ -91,11 +91,12 @@ def finish(config: RunConfig, path: Path, where: RunOptions, *, vocabulary: Path
     """Bring one run to its end from where it stands, and show it."""
     folder = RunFolder(path)
     summary = summarise(folder) if folder.exists() else None
-    if summary is not None and is_complete(summary):
+    if summary is not None and summary.end is not None and is_complete(summary):
         if not where.json:
-            tell(f"already finished: {summary.stop_reason}")
+            tell(f"already finished: {summary.end.reason}")
         return Finished(
-            reason=summary.stop_reason,
+            reason=summary.end.reason,
+            limit=summary.end.limit,
             step=summary.step,
             seconds=summary.seconds,
             best=summary.best,
@@ -115,7 +116,7 @@ def is_complete(summary: RunSummary) -> bool:
     """Tell whether nothing is left to do: a run can be stopped between its last update, its validation and the average."""
     validated = any(one.step == summary.step and one.scores for one in summary.checkpoints)
     averaged = bool(summary.average) or not summary.config.training.average
-    return bool(summary.stop_reason) and validated and averaged
+    return summary.end is not None and validated and averaged
 
 
 def report(folders: Mapping[int, Path], reached: Mapping[int, Finished | None], *, json: bool) -> None:

@@ -16,13 +16,13 @@ from regard.cli.terminal import (
     print_lines,
     print_table,
     results,
-    shell_word,
     size,
 )
 from regard.config import to_tables
 from regard.evaluation.metrics import METRICS
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.ranking import prefers_average
+from regard.training.next_steps import how_to_resume
 from regard.training.summary import CheckpointSummary, RunSummary, summarise
 
 
@@ -54,6 +54,7 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
     config, training = summary.config, summary.config.training
     parameters = f", {summary.n_parameters:,} parameters" if summary.n_parameters is not None else ""
     of = f" of {training.steps:,}" if training.steps else ""
+    time_taken = "" if summary.holder else f", {duration(summary.seconds)} of training"  # known at checkpoints
     facts = [
         ("run", str(summary.path)),
         ("task", config.task),
@@ -62,7 +63,7 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         ("validation", ", ".join(config.data.valid) or "held out of the training files"),
         *([("init from", training.init)] if training.init else []),
         ("state", _state(summary)),
-        ("reached", f"step {summary.step:,}{of}, epoch {summary.epoch:,}, {duration(summary.seconds)} of training"),
+        ("reached", f"step {summary.step:,}{of}, epoch {summary.epoch:,}{time_taken}"),
         ("changed", f"{duration(max(0.0, time.time() - summary.changed))} ago"),
     ]
     if summary.best:
@@ -80,9 +81,9 @@ def _state(summary: RunSummary) -> str:
     if summary.holder:
         process, _, host = summary.holder.partition(" ")
         return f"in training by process {process} on {host}" if host else "in training"
-    if summary.stop_reason:
-        return f"finished: {summary.stop_reason}"
-    return f"stopped; resume it with: regard resume {shell_word(summary.path)}"
+    if summary.end:
+        return f"finished: {summary.end.reason}"
+    return f"stopped; resume it with: {how_to_resume(str(summary.path), summary.config)}"
 
 
 def _cells(summary: RunSummary, checkpoint: CheckpointSummary, shown: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """What commands show: results on standard output, everything else on standard error.
 
-On a terminal in colour and with bars, elsewhere as plain lines. rich heeds NO_COLOR.
+On a terminal in colour and with bars, elsewhere as plain lines. rich heeds NO_COLOR. No file can steer the terminal: its
+control characters are made visible (`visible`) in all that people read, and in results where they go to a terminal.
 """
 
 import math
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 PATIENCE = 2.0  # what is done after so many seconds needs no bar
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal for a bar
 PLAIN_WIDTH = 1000  # elsewhere than on a terminal no line is folded
+
+# Characters that a terminal obeys instead of showing: the controls but tab, line and paragraph separators, and those that
+# reorder text (Boucher and Anderson 2021, "Trojan Source"); and bytes that are no UTF-8. As escapes they are valid in JSON.
+_CONTROLS = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) != "\t"}
+_ESCAPED = (*range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_VISIBLE = {**_CONTROLS, **{code: f"\\u{code:04x}" for code in (*_ESCAPED, *range(0xD800, 0xE000))}}
+
+
+def visible(text: str) -> str:
+    """Return a text as one line that a terminal only shows: control characters as ␛, ␊, or escapes such as \\u202e."""
+    return text.translate(_VISIBLE)
 
 
 @cache
@@ -47,7 +59,7 @@ def _console(*, stderr: bool) -> "Console":
 
 def tell(text: str = "", *, style: str = "") -> None:
     """Say a line to whoever sits there."""
-    people().print(text, style=style or None, soft_wrap=True)
+    people().print(visible(text), style=style or None, soft_wrap=True)
 
 
 def note(text: str) -> None:
@@ -56,8 +68,16 @@ def note(text: str) -> None:
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    """Write results as they are, without any folding or colour, and at once."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Write results as they are, without any folding or colour, and at once; a terminal gets no control characters."""
+    shown = map(visible, lines) if sys.stdout.isatty() else lines
+    sys.stdout.write("".join(f"{line}\n" for line in shown))
+    sys.stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """Write a piece of a result that may have several lines, likewise."""
+    shown = "\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text
+    sys.stdout.write(shown)
     sys.stdout.flush()
 
 
@@ -81,7 +101,7 @@ def print_facts(rows: Sequence[tuple[str, str]], console: "Console") -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for label, text in rows:
-        table.add_row(label, text)
+        table.add_row(visible(label), visible(text))
     _print_table(table, console)
 
 
@@ -91,9 +111,9 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number in left else "right", overflow="fold")
+        table.add_column(visible(heading), justify="left" if number in left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     _print_table(table, results())
 
 
@@ -121,7 +141,7 @@ def busy(what: str) -> Iterator[None]:
         return
     from rich.markup import escape
 
-    with people().status(escape(f"{what} …")):
+    with people().status(escape(visible(f"{what} …"))):
         yield
 
 
@@ -221,9 +241,9 @@ def make_bar(columns: Sequence[Any]) -> "Progress":
 def _start_bar(what: str, total: int | None) -> "Progress":
     from rich.progress import BarColumn, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}"))
-    bar = make_bar(columns)
-    bar.add_task(what, total=total, state="")
+    texts = [TextColumn(format, markup=False) for format in ("{task.description}", "{task.fields[state]}")]
+    bar = make_bar((texts[0], BarColumn(bar_width=24), texts[1]))
+    bar.add_task(visible(what), total=total, state="")
     bar.start()
     return bar
 

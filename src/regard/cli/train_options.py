@@ -31,6 +31,7 @@ class DataOptions:
     target: Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE", group=DATA)] = ""
     text: Annotated[str, explained(DataConfig, "text", metavar="COLUMN", group=DATA)] = ""
     text_b: Annotated[str, explained(DataConfig, "text_b", metavar="COLUMN", group=DATA)] = ""
+    image: Annotated[str, explained(DataConfig, "image", metavar="COLUMN", group=DATA)] = ""
     label: Annotated[str, explained(DataConfig, "label", metavar="COLUMN", group=DATA)] = ""
     split_column: Annotated[str, explained(DataConfig, "split_column", metavar="COLUMN", group=DATA)] = ""
     image_size: Annotated[int | None, explained(DataConfig, "image_size", group=DATA)] = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from regard.cli.options import flag
 from regard.cli.scores import scores_text
 from regard.cli.streams import OutputError
 from regard.cli.terminal import (
@@ -28,6 +29,7 @@ from regard.errors import MissingExtraError
 from regard.runs.ranking import prefers_average
 from regard.tasks.spec import find_spec
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
+from regard.training.next_steps import how_to_resume, next_steps
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -110,7 +112,7 @@ class PeopleView:
 
     def _report(self, report: Report) -> None:
         self.run, self.begun_at, self.throughput = report.run, report.step, Throughput(report)
-        self.training, self.task = report.config.training, find_spec(report.config.task)
+        self.config, self.task, self.example = report.config, find_spec(report.config.task), report.example
         print_facts(report_rows(report), people())
         tell()
 
@@ -147,46 +149,37 @@ class PeopleView:
         if event.signal:
             tell(f"Stopped at step {event.step:,}; the run is saved.{' Resume it with:' if self.advise else ''}")
             if self.advise:
-                tell(f"  regard resume {run}", style="bold")
+                tell(f"  {how_to_resume(str(self.run), self.config)}", style="bold")
             return
         tell()
         if event.step == self.begun_at:
-            option = option_of_end(event.reason)
-            tell(f"The run was already finished: {event.reason}. To train longer: regard resume {run} {option} N")
+            longer = f"regard resume {run} {flag(event.limit)} N"
+            tell(f"The run was already finished: {event.reason}. To train longer: {longer}")
         else:
             tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
         if event.best:
             tell(f"Best validation at step {event.best['step']:,}: {scores_text(event.best)}", style="bold")
         if event.average:
-            is_meant = prefers_average(event.average, event.best, self.training.best_by)
+            is_meant = prefers_average(event.average, event.best, self.config.training.best_by)
             meant = f", now used as {run}" if is_meant else ""
             tell(f"Average of checkpoints{meant}: {scores_text(event.average)}", style="bold")
         if not self.advise:
             return
         for sample in self.best_samples:
             show_sample(sample, self.task.sample_labels)
-        tell("\nNext:")
-        for command in (
-            f"{self.task.verb} {run} {self.task.example}",
-            f"evaluate {run} --data TEST-FILES",
-            f"plot {run}",
-        ):
-            tell(f"  regard {command}", style="bold")
+        tell()
+        tell("Next:")
+        for line in next_steps(str(self.run), self.config, example=self.example):
+            tell(f"  {line}", style="bold")
 
 
 def _training_bar() -> "Progress":
     from rich.progress import BarColumn, TextColumn
 
-    bar = make_bar((BarColumn(bar_width=24), TextColumn("{task.fields[state]}")))
+    bar = make_bar((BarColumn(bar_width=24), TextColumn("{task.fields[state]}", markup=False)))
     bar.add_task("training", total=1.0, state="")
     bar.start()
     return bar
-
-
-def option_of_end(reason: str) -> str:
-    """Return the option that moves the end which a run has met, by its reason (training/stopping.py)."""
-    words = {"epochs": "--epochs", "steps": "--steps", "minutes": "--minutes", "validations": "--patience"}
-    return next((option for word, option in words.items() if word in reason), "--steps")
 
 
 SAMPLE_LETTERS = 300  # a model that has learned little may never come to an end

@@ -6,15 +6,18 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from regard.cli.attention import check_attention_picture, draw_attention
 from regard.cli.lines import Predictor, Truncations, chunks
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     JsonFlag,
     NBestOption,
+    PictureOption,
     RunArgument,
     SamplingOptions,
     SearchOptions,
     SeedOption,
+    ThreadsOption,
     given,
     named,
 )
@@ -49,11 +52,14 @@ def translate(
     seed: SeedOption = None,
     rules: Rules | None = None,
     align: Annotated[bool, Parameter(help="add word alignments as SOURCE-TARGET, words counted from 0")] = False,
+    picture: PictureOption = "",
+    threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
     """Translate text, or standard input line by line.
 
-    One line of output per line of input. With --align a tab and the alignment follow the translation (Pharaoh format: 0-0
+    One line of output per line of input. A line of several sentences is translated in parts, if the model has learned from
+    single ones; white space stays. With --align a tab and the alignment follow the translation (Pharaoh format: 0-0
     1-2). With --n-best each hypothesis has a line: number of the input line, score, text, and the alignment if asked for,
     separated by tabs. --json adds the tokens and their log-probabilities.
     """
@@ -61,7 +67,9 @@ def translate(
     options = named(search or SearchOptions(), sampling or SamplingOptions(), n_best=n_best, seed=seed)
     options |= {"banned": rules.ban, "align": align}
     check_runs("translate", [run, *ensemble], options)
-    first, *others = load_runs([run, *ensemble])
+    if picture:
+        check_attention_picture(picture, texts)
+    first, *others = load_runs([run, *ensemble], threads=threads)
     settings = first.options({**given(options), "ensemble": others})
     top = (settings.decoding or first.config.decoding).n_best
     truncations = Truncations()
@@ -79,4 +87,6 @@ def translate(
                     print_lines([f"{line}\t{text}" for text in one.lines(top=top)])
                 else:
                     print_lines(one.lines())
+                if picture:
+                    draw_attention(first, lines[0], one, settings, picture)
     truncations.tell()
