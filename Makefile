@@ -1,12 +1,13 @@
 # make demo    a translator from nothing: sets up .venv, trains on the built-in corpus, scores, translates, draws
 # make test    what continuous integration runs: sets up what tests need, then lint, types, tests
 # make check   lint and types only        make bench   timings, side by side with peers (an idle machine, 50 minutes)
+# make soak    200 trainings killed and resumed, 10,000 damaged files read (10 minutes): KILLS=… MUTANTS=… SEED=…
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check setup browser bench clean
+.PHONY: demo test check setup browser bench soak clean
 
 demo: .venv/.installed
 	$(BIN)/regard demo
@@ -38,6 +39,13 @@ browser:
 
 bench: setup
 	@for file in training decoding language vision cost memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+
+KILLS ?= 200
+MUTANTS ?= 10000
+SEED ?= 1
+soak: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak.kills --kills $(KILLS) --seed $(SEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak.fuzz --mutants $(MUTANTS) --seed $(SEED)
 
 clean:
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache
