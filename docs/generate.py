@@ -82,8 +82,8 @@ def setting_values(key: dataclasses.Field[Any]) -> str:
     """What a key may be: words, a range of numbers, or its type."""
     if key.metadata.get("choices"):
         return ", ".join(f"`{choice}`" for choice in key.metadata["choices"])
-    limits = {"at least": "least", "above": "above", "below": "below"}
-    found = [f"{word} {key.metadata[name]}" for word, name in limits.items() if key.metadata.get(name) is not None]
+    limits = {"at least": "least", "at most": "most", "above": "above", "below": "below"}
+    found = [f"{word} {key.metadata[name]:,}" for word, name in limits.items() if key.metadata.get(name) is not None]
     types = {bool: "`true`, `false`", int: "a whole number", float: "a number", str: "text"}
     return " and ".join(found) or types.get(type(key.default), "text" if key.name == "task" else "a list of texts")
 

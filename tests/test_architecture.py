@@ -14,11 +14,12 @@ import regard
 SOURCE = Path(__file__).parent.parent / "src" / "regard"
 
 # A room is a folder or a file directly under the package. Every room but `parts` may import these.
-GROUND = {"errors", "config", "runtime", "tasks.spec"}
+GROUND = {"errors", "config", "regular_files", "runtime", "tasks.spec"}
 # What each room may import beside the ground and itself; a dotted name allows only that module of the room.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
-    "config": {"errors", "tasks.spec"},
+    "regular_files": set(),
+    "config": {"errors", "regular_files", "tasks.spec"},
     "runtime": {"errors", "config"},
     "parts": {"errors"},
     "data": GROUND,

@@ -19,6 +19,7 @@ SMALL = {
     "classify": "model.n_layers=1 model.d_model=16 model.d_ff=32 model.n_heads=2",
     "tag": "model.n_layers=1 model.d_model=16 model.d_ff=32 model.n_heads=2",
 }
+RECURRENT = "model.n_layers=1 model.d_model=8 model.d_state=8"  # in the place of these, for --model birnn
 GOOD, BAD = ("lovely", "great", "fine"), ("dull", "poor", "sad")
 
 
@@ -67,7 +68,7 @@ def made_small(tokens: list[str]) -> list[str]:
     if tokens[0] == "resume":
         return tokens
     settings = ["runtime.threads=1", "training.save_every_steps=2"]
-    settings += [] if "--init" in tokens else SMALL[tokens[1]].split()
+    settings += [] if "--init" in tokens else (RECURRENT if "birnn" in tokens else SMALL[tokens[1]]).split()
     end = [] if "--steps" in tokens else ["--steps", steps]
     return [*tokens, *end, *(part for setting in settings for part in ("--set", setting))]
 
@@ -101,6 +102,15 @@ def test_the_python_of_fine_tune(folder: Path) -> None:
     output = run_python(program, folder)
     assert "accuracy" in output
     assert output.endswith("(128,)\n")
+
+
+def test_the_vectors(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    make, use = code_blocks("docs/guides/vectors.md", "python")
+    make = make.replace("400", "40").replace("100", "10")
+    run_python(make, folder)
+    run_commands("docs/guides/vectors.md", monkeypatch, capsys)
+    assert Path("tags.tsv").read_text().startswith("0\t0\t")
+    assert run_python(make + use, folder).startswith("('")
 
 
 def test_a_network_of_ones_own(folder: Path) -> None:
