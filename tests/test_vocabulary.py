@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "regard"
 # A term, and the file that implements it.
 TERMS = {
     "AdamW": "training/optimizer.py",
+    "Muon": "training/muon.py",
     "attention mask": "parts/masks.py",
     "autoregressive": "decoding/autoregressive.py",
     "backbone": "models/captioner.py",

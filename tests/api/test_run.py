@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.api import Run, Translator, with_defaults
-from regard.config import DataConfig, DecodingConfig, RunConfig, TrainingConfig, default_config, override
+from regard.config import DataConfig, DecodingConfig, RunConfig, TrainingConfig
 from regard.data.pipeline.validation_split import ValidationSplit
 from regard.data.text.tokenizer_training import learn
 from regard.errors import (
@@ -302,22 +302,6 @@ def test_what_a_user_need_not_say() -> None:
         assert (written.steps, written.epochs, written.patience) == (10_000, 0, 10)
     impatient = with_defaults(RunConfig(task="translate", training=TrainingConfig(patience=2)))
     assert impatient.training.patience == 2
-
-
-@pytest.mark.parametrize(
-    ("end", "schedule"),
-    [
-        ({}, "cosine"),  # 10,000 steps, then
-        ({"steps": 50}, "cosine"),
-        ({"epochs": 2, "minutes": 5}, "cosine"),
-        ({"minutes": 5}, "constant"),  # nobody knows the last step, at which a cosine would be down
-    ],
-)
-def test_a_language_model_gets_a_schedule_that_fits_its_end(end: dict[str, Any], schedule: str) -> None:
-    config = override(default_config("language"), {f"training.{key}": value for key, value in end.items()})
-    assert with_defaults(config).training.schedule == schedule
-    chosen = with_defaults(override(config, {"training.schedule": "linear"}))
-    assert chosen.training.schedule == "linear", "what was asked for stays"
 
 
 def test_a_run_begins_with_another(trained: Path, corpus: tuple[str, str], tmp_path: Path) -> None:

@@ -358,7 +358,7 @@ def test_a_number_outside_its_range(key: str, value: str, expected: str) -> None
     ("key", "value", "choices", "near"),
     [
         ("data.on_bad", "kep-going", "stop or keep-going", "keep-going"),
-        ("training.schedule", "cosin", "inverse-sqrt, cosine, linear, constant or auto", "cosine"),
+        ("training.schedule", "cosin", "inverse-sqrt, cosine, linear or constant", "cosine"),
         ("training.class_weights", "balance", "none or balanced", "balanced"),
         ("runtime.precision", "bf61", "auto, fp32 or bf16", "bf16"),
         (

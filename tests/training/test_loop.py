@@ -157,6 +157,16 @@ def test_steps_count_from_one_and_have_their_own_learning_rate() -> None:
     assert [update.learning_rate for update in seen] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1])
 
 
+def test_a_run_by_the_clock_decays_with_the_time_that_is_left() -> None:
+    """Updates of two seconds each, for half a minute: fifteen of them."""
+    trainer = make_trainer(schedule="linear", warmup=0.2, minutes=0.5)
+    cursor = Cursor()
+    trainer = replace(trainer, elapsed=lambda: 2.0 * (cursor.step - 1))
+    rates = [update.learning_rate for update in make(trainer, 15, cursor)]
+    expected = [0, 2 / 3, *(1 - (step - 3) / 13 for step in range(3, 16))]
+    assert rates == pytest.approx([0.1 * share for share in expected])
+
+
 def test_an_epoch_ends_with_what_is_left_of_it() -> None:
     cursor = Cursor()
     seen = make(make_trainer(accumulate=4), 3, cursor)

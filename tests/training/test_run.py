@@ -239,7 +239,7 @@ def test_a_score_that_no_validation_has_chooses_nothing(
         ({"training.steps": 0}, "The run has no limit: it would never end.", "Give --steps, --epochs or --minutes."),
         (
             {"training.schedule": "lineal"},
-            "test: training.schedule must be inverse-sqrt, cosine, linear, constant or auto, not 'lineal'.",
+            "test: training.schedule must be inverse-sqrt, cosine, linear or constant, not 'lineal'.",
             "Did you mean linear?",
         ),
         (

@@ -6,13 +6,12 @@ import math
 import pytest
 
 from regard.config import TrainingConfig
-from regard.errors import ConfigError
-from regard.training.schedules import SCHEDULES, check_schedule, learning_rate
+from regard.training.schedules import SCHEDULES, projected_total, scheduled_share
 
 
-def rates(schedule: str, steps: list[int], *, total: int = 0, warmup: int = 100) -> list[float]:
+def rates(schedule: str, steps: list[int], *, total: int = 0, warmup: float = 100) -> list[float]:
     config = TrainingConfig(schedule=schedule, learning_rate=0.5, warmup=warmup)
-    return [learning_rate(step, config, total=total) for step in steps]
+    return [config.learning_rate * scheduled_share(step, config, total=total) for step in steps]
 
 
 def test_inverse_sqrt_rises_in_a_line_and_falls_with_the_root() -> None:
@@ -24,7 +23,7 @@ def test_the_papers_formula_is_inverse_sqrt_with_a_peak() -> None:
     config = TrainingConfig(learning_rate=512**-0.5 * 4000**-0.5, warmup=4000)
     for step in (1, 100, 4000, 100_000):
         paper = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
-        assert learning_rate(step, config, total=0) == pytest.approx(paper)
+        assert config.learning_rate * scheduled_share(step, config, total=0) == pytest.approx(paper)
 
 
 def test_cosine_falls_to_nothing_after_the_last_update() -> None:
@@ -60,27 +59,39 @@ def test_without_warmup_the_first_rate_is_the_peak(schedule: str) -> None:
     assert first == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_warmup_below_one_is_a_share_of_the_run(schedule: str) -> None:
+    steps = [1, 20, 40, 300, 799]
+    assert rates(schedule, steps, total=799, warmup=0.1) == rates(schedule, steps, total=799, warmup=79.9)
+    assert rates(schedule, [1], total=799, warmup=1) == [0.5]
+
+
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
-def test_a_schedule_that_falls_to_zero_needs_an_end(schedule: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_schedule(TrainingConfig(schedule=schedule, minutes=5))
-    assert caught.value.problem == (
-        f"The schedule '{schedule}' decays to zero at the end, and no end is given in steps or epochs."
-    )
-    assert caught.value.remedy == "Give --steps or --epochs, or choose another: --set training.schedule=constant"
-    check_schedule(TrainingConfig(schedule=schedule, epochs=2))
-    check_schedule(TrainingConfig(schedule=schedule, steps=2))
+def test_minutes_are_a_budget_like_steps(schedule: str) -> None:
+    """Updates of half a second each, for five minutes: as a schedule over 600 updates."""
+    expected = rates(schedule, list(range(2, 601)), total=600, warmup=0.1)
+    config = TrainingConfig(schedule=schedule, learning_rate=0.5, warmup=0.1, minutes=5)
+    found = []
+    for step in range(2, 601):
+        total = projected_total(0, minutes=5, step=step, seconds=0.5 * (step - 1))
+        found.append(config.learning_rate * scheduled_share(step, config, total=total))
+    assert found == pytest.approx(expected)
 
 
-def test_a_run_has_a_schedule_that_was_chosen() -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_schedule(TrainingConfig(schedule="auto", steps=10))
-    assert str(caught.value) == (
-        "training.schedule is 'auto', and a run needs the one that was chosen for it.\n"
-        "Write one of inverse-sqrt, cosine, linear, constant."
-    )
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_first_update_of_a_run_by_the_clock_has_no_rate(schedule: str) -> None:
+    total = projected_total(0, minutes=5, step=1, seconds=0)
+    assert scheduled_share(1, TrainingConfig(schedule=schedule, warmup=0.05), total=total) == 0
 
 
-def test_every_schedule_that_can_be_chosen_is_one() -> None:
+def test_the_nearer_end_counts() -> None:
+    assert projected_total(100, minutes=1, step=11, seconds=1) == 100
+    assert projected_total(1000, minutes=1, step=11, seconds=1) == 600
+    assert projected_total(1000, minutes=0, step=11, seconds=1) == 1000
+    assert projected_total(1000, minutes=1, step=1, seconds=0) == 1000
+    assert projected_total(0, minutes=1, step=11, seconds=90) == 11, "the run is over, and this update its last"
+
+
+def test_every_schedule_can_be_chosen() -> None:
     [schedule] = [field for field in dataclasses.fields(TrainingConfig) if field.name == "schedule"]
-    assert set(schedule.metadata["choices"]) == {*SCHEDULES, "auto"}
+    assert set(schedule.metadata["choices"]) == set(SCHEDULES)

@@ -129,7 +129,7 @@ def _reads_the_same_text(config: RunConfig, other: RunConfig) -> bool:
 
 
 def with_defaults(config: RunConfig) -> RunConfig:
-    """Choose what a user need not say: the model, an end for the run, and a schedule that fits the end."""
+    """Choose what a user need not say: the model, and an end for the run."""
     from regard.training import init_from
 
     config = init_from.with_model(config)
@@ -140,13 +140,10 @@ def with_defaults(config: RunConfig) -> RunConfig:
 
 
 def with_end(config: RunConfig) -> RunConfig:
-    """Choose an end for the run, if it has none, and a schedule that fits the end."""
+    """Choose an end for the run, if it has none."""
     end = config.training
     if not (end.steps or end.epochs or end.minutes):
         for key, value in find_spec(config.task).end.items():
             chosen: dict[str, Any] = {key: getattr(end, key) or value}
             end = dataclasses.replace(end, **chosen)
-    if end.schedule == "auto":
-        # By the clock nobody knows which step will be the last, and so not how far a cosine has to be down.
-        end = dataclasses.replace(end, schedule="cosine" if end.steps or end.epochs else "constant")
     return dataclasses.replace(config, training=end)

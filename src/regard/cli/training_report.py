@@ -31,7 +31,9 @@ def learning(training: TrainingConfig, task: str) -> str:
     batch = f"{size:,} {unit} per batch"
     if training.accumulate > 1:
         batch += f", {training.accumulate} batches per update"
-    rate = f"learning rate {training.learning_rate:g} ({training.schedule}, warm-up {training.warmup:,})"
+    warmup = f"{training.warmup:,.0f}" if training.warmup >= 1 else f"{training.warmup:.3g} of the run"
+    muon = f", Muon {training.muon_learning_rate:g}" if training.optimizer == "muon" else ""
+    rate = f"learning rate {training.learning_rate:g}{muon} ({training.schedule}, warm-up {warmup})"
     smoothing = f", label smoothing {training.label_smoothing:g}" if training.label_smoothing else ""
     return f"{batch}, {rate}{smoothing}"
 

@@ -33,6 +33,8 @@ RENAMED = {
     "training.trunk_rate": "training.init_lr_scale",
     "training.validate_decoded": "training.validate_samples",
 }
+# What a run did before there was such a key, where that is not what a new run does.
+_BEFORE: Mapping[str, Mapping[str, Any]] = {"training": {"optimizer": "adamw"}}
 
 
 def read(path: Path, *, of_run: bool = False) -> RunConfig:
@@ -74,6 +76,9 @@ def _translated(tables: Mapping[str, Any]) -> dict[str, Any]:
                 value or new not in found[name]
             ):  # under both names, one may be empty
                 found[name][new] = value
+    for name, before in _BEFORE.items():
+        if isinstance(found.get(name), Mapping):
+            found[name] = {**before, **found[name]}
     return found
 
 

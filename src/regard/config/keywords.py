@@ -52,9 +52,11 @@ class TrainingSettings(TypedDict, total=False):
     batch_tokens: int
     batch_images: int
     accumulate: int
+    optimizer: str
     learning_rate: float
+    muon_learning_rate: float
     schedule: str
-    warmup: int
+    warmup: float
     beta1: float
     beta2: float
     epsilon: float

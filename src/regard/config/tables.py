@@ -129,13 +129,22 @@ class TrainingConfig:
     )
     batch_images: int = option(128, "images per batch; of captions, each with all of its captions", least=1, most=10**6)
     accumulate: int = option(1, "batches per update (gradient accumulation)", least=1, most=10**6)
-    learning_rate: float = option(0.003, "peak learning rate", least=0, most=100)
+    optimizer: str = option(
+        "adamw", "muon trains the matrices inside of layers, and AdamW the rest; adamw: all", choices=("muon", "adamw")
+    )
+    learning_rate: float = option(0.003, "peak learning rate of AdamW", least=0, most=100)
+    muon_learning_rate: float = option(0.02, "peak learning rate of Muon", least=0, most=100)
     schedule: str = option(
         "inverse-sqrt",
-        "learning-rate schedule; auto: cosine, or constant if only minutes end the run",
-        choices=("inverse-sqrt", "cosine", "linear", "constant", "auto"),
+        "learning-rate schedule, over the steps, epochs or minutes of the run",
+        choices=("inverse-sqrt", "cosine", "linear", "constant"),
     )
-    warmup: int = option(1000, "updates over which the learning rate rises to its peak", least=0, most=10**9)
+    warmup: float = option(
+        1000,
+        "updates over which the learning rate rises to its peak; below 1: as a share of the run",
+        least=0,
+        most=10**9,
+    )
     beta1: float = option(0.9, "Adam's beta1", least=0, below=1)
     beta2: float = option(0.98, "Adam's beta2", least=0, below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", least=0, most=1)

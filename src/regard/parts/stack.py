@@ -1,4 +1,8 @@
-"""Stacks of layers: what a network declares of its depth, for layer-wise learning-rate decay (`training/fine_tuning.py`)."""
+"""Stacks of layers: what a network declares of its depth.
+
+Layer-wise learning-rate decay goes by it (`training/fine_tuning.py`), and so does which matrices are trained by Muon
+(`training/optimizer.py`).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,3 +29,16 @@ class HasStacks(Protocol):
     def stacks(self) -> Sequence[Stack]:
         """The stacks, in the order in which they are read."""
         ...
+
+
+def find_stacks(model: nn.Module) -> list[Stack]:
+    """Return the stacks that a network and its parts declare; of a custom one that declares none, its lists of layers."""
+    declared = [stack for module in model.modules() if isinstance(module, HasStacks) for stack in module.stacks()]
+    if declared:
+        return declared
+    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    lists: dict[str, nn.ModuleList] = {}
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in lists):
+            lists[path] = module
+    return [Stack(layers, below=embeddings) for layers in lists.values()]

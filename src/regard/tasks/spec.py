@@ -109,7 +109,7 @@ _WHOLE: Mapping[str, Any] = {"max_length": 500}
 _ADAMW: Mapping[str, Any] = {
     "label_smoothing": 0.0,
     "learning_rate": 0.0005,
-    "schedule": "auto",
+    "schedule": "cosine",
     "warmup": 100,
     "beta2": 0.999,
     "epsilon": 1e-8,

@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.config import TrainingConfig
 from regard.errors import ConfigError
-from regard.parts.stack import HasStacks, Stack
+from regard.parts.stack import find_stacks
 
 
 def check_fine_tuning(training: TrainingConfig) -> None:
@@ -66,26 +66,13 @@ def layers_above(model: nn.Module) -> dict[str, int]:
     What belongs to no stack, such as the norm behind it or a head, has none above it.
     """
     heights: dict[nn.Parameter, int] = {}
-    for stack in _stacks(model):
+    for stack in find_stacks(model):
         layers = list(stack.layers)
         for n_above, layer in enumerate(reversed(layers)):
             heights |= dict.fromkeys(layer.parameters(), n_above)
         below = (parameter for module in stack.below for parameter in module.parameters())
         heights = dict.fromkeys(below, len(layers)) | heights  # a tied embedding belongs to the first stack that has it
     return {name: heights.get(parameter, 0) for name, parameter in model.named_parameters()}
-
-
-def _stacks(model: nn.Module) -> list[Stack]:
-    """The stacks that a network and its parts declare; of a custom one that declares none, its lists of layers."""
-    declared = [stack for module in model.modules() if isinstance(module, HasStacks) for stack in module.stacks()]
-    if declared:
-        return declared
-    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
-    lists: dict[str, nn.ModuleList] = {}
-    for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in lists):
-            lists[path] = module
-    return [Stack(layers, below=embeddings) for layers in lists.values()]
 
 
 def facts(model: nn.Module, factors: dict[str, float], training: TrainingConfig) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ Saving, validating and showing are the caller's. Everything random in update s i
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, tee
@@ -27,7 +27,7 @@ from regard.training.ema import WeightEMA
 from regard.training.gradient_norms import is_recorded, norms_by_layer
 from regard.training.optimizer import Optimizer
 from regard.training.prefetch import prefetch
-from regard.training.schedules import learning_rate
+from regard.training.schedules import projected_total, scheduled_share
 from regard.training.state import Cursor
 
 MAX_SKIPPED = 3  # so many updates in a row with a NaN or infinite loss or gradient end the run
@@ -37,7 +37,8 @@ MAX_SKIPPED = 3  # so many updates in a row with a NaN or infinite loss or gradi
 class Trainer:
     """What takes part in an update.
 
-    total:    the number of the last one, 0 if nobody knows
+    total:    the number of the last one by steps or epochs; 0: no limit
+    elapsed:  the seconds that the run has taken so far
     workers:  threads that prefetch batches
     """
 
@@ -50,6 +51,7 @@ class Trainer:
     machine: Machine
     seed: int
     total: int
+    elapsed: Callable[[], float] = lambda: 0.0
     workers: int = 0
 
     @cached_property
@@ -157,10 +159,11 @@ def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterab
     recorded = is_recorded(cursor.step, every=trainer.config.record_gradients)
     layer_norms = norms_by_layer(trainer.model, weight=weight) if recorded else {}
     norm = _clip(trainer.optimizer.gradients(), weight, trainer.config.clip)
-    rate = learning_rate(cursor.step, trainer.config, total=trainer.total)
+    total = projected_total(trainer.total, minutes=trainer.config.minutes, step=cursor.step, seconds=trainer.elapsed())
+    share = scheduled_share(cursor.step, trainer.config, total=total)
     good = math.isfinite(loss) and math.isfinite(norm)
     if good:
-        trainer.optimizer.update(rate)
+        trainer.optimizer.update(share)
         if trainer.ema is not None:
             trainer.ema.update(cursor.step)
         cursor.skipped_in_a_row = 0
@@ -173,7 +176,7 @@ def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterab
         loss=loss / weight,
         weight=weight,
         gradient_norm=norm,
-        learning_rate=rate,
+        learning_rate=trainer.config.learning_rate * share,
         skipped=not good,
         seconds=time.perf_counter() - began,
         epoch_ended=group.ends_epoch,

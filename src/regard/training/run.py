@@ -42,7 +42,6 @@ from regard.tasks.task import Task
 from regard.training import init_from, weight_transfer
 from regard.training.events import Event, Noted
 from regard.training.fine_tuning import check_fine_tuning
-from regard.training.schedules import check_schedule
 from regard.training.session import Session, training_state
 from regard.training.weight_transfer import WarmStart
 
@@ -198,7 +197,6 @@ def newest_resumable(run: RunFolder, shapes: Mapping[str, Shape]) -> tuple[Check
 def check(config: RunConfig) -> None:
     """Refuse what cannot be trained, before anything is read."""
     training = config.training
-    check_schedule(training)
     check_fine_tuning(training)
     refuse_unread(config)
     check_best_by(config)

@@ -68,6 +68,7 @@ class Session:
             total=intervals.last_step(
                 config.training, steps_in_epochs=intervals.steps_in_epochs(prepared.train, config.training)
             ),
+            elapsed=lambda: self.state.seconds,
             workers=config.runtime.workers,
         )
 
@@ -285,7 +286,9 @@ class Session:
             return []
         reached = f"the learning rate reaches {total / warmup:.0%} of its peak and never decays"
         remedy = "train longer, or lower training.warmup"
-        return [("note", f"training.warmup ({warmup:,}) is not below the run's {total:,} steps: {reached}; {remedy}")]
+        return [
+            ("note", f"training.warmup ({warmup:,.0f}) is not below the run's {total:,} steps: {reached}; {remedy}")
+        ]
 
 
 def training_state(checkpoint: Checkpoint) -> TrainingState:
