@@ -125,6 +125,10 @@ def undisturbed(config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> 
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == REASON
     assert events[-1].step == LAST
+    notes = [event.text for event in events if isinstance(event, Noted)]
+    assert len(notes) == 1, "that it overfits is said once"
+    assert notes[0].startswith("the validation loss rises: ")
+    assert " at step 16. The model overfits: " in notes[0]
     weights = [event.update.weight for event in events if isinstance(event, Updated)]
     assert min(weights) < 0.8 * max(weights), "no epoch ended with an update of fewer batches"
     return path

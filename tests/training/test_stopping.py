@@ -1,9 +1,10 @@
 import dataclasses
+import math
 
 import pytest
 
 from regard.config import TrainingConfig
-from regard.training.stopping import End, reached_end
+from regard.training.stopping import End, is_overfitted, overfitting_note, reached_end
 
 ENDS = TrainingConfig(steps=1000, epochs=5, minutes=2, patience=3)
 GOING = {"step": 999, "epoch": 4, "seconds": 119.0, "not_improved": 2}
@@ -37,3 +38,18 @@ def test_each_end_has_its_reason(reached: dict[str, float], limit: str, reason: 
     assert reached_end(ENDS, **{**GOING, **reached}) == End(limit, reason)
     by_bleu = dataclasses.replace(ENDS, best_by="bleu")
     assert reached_end(by_bleu, **{**GOING, **reached}) == End(limit, reason.replace("loss", "BLEU"))
+
+
+def test_a_loss_counts_as_risen_by_two_percent() -> None:
+    assert not is_overfitted(0.5, lowest=0.5)
+    assert not is_overfitted(0.509, lowest=0.5)
+    assert is_overfitted(0.511, lowest=0.5)
+    assert not is_overfitted(0.5, lowest=math.inf), "the first validation"
+    assert is_overfitted(-0.4, lowest=-0.5)
+
+
+def test_the_note_on_overfitting() -> None:
+    assert overfitting_note(loss=0.81234, lowest=0.62, step=1400) == (
+        "the validation loss rises: it is 0.812, and was 0.620 at step 1,400. The model overfits: more dropout"
+        " (model.dropout), a smaller model or more data help."
+    )

@@ -23,12 +23,12 @@ from regard.tasks.task import Prepared, Validation
 from regard.training import fine_tuning, intervals
 from regard.training.card import model_card
 from regard.training.ema import WeightEMA
-from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
+from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Trainer, Update, seconds_per_step, updates
 from regard.training.optimizer import Optimizer
 from regard.training.signals import StopSignal, catch_stop_signals
 from regard.training.state import TrainingState, order_settings
-from regard.training.stopping import End, reached_end
+from regard.training.stopping import N_OVERFITTED, End, is_overfitted, overfitting_note, reached_end
 from regard.training.weight_transfer import WarmStart
 
 SIGNAL = End("", "stopped by a signal")
@@ -199,6 +199,17 @@ class Session:
         state.seconds += time.monotonic() - began
         log.append({"kind": "valid", "epoch": state.cursor.epoch, **record})
         yield Validated(step=state.cursor.step, validation=validation, best=best)
+        yield from self._overfitting(validation.loss)
+
+    def _overfitting(self, loss: float) -> Iterator[Noted]:
+        """Follow the validation loss; say so once when it has risen."""
+        state = self.state
+        lowest = state.lowest.get("loss", math.inf)
+        if loss < lowest:
+            state.lowest = {"step": state.cursor.step, "loss": loss}
+        state.overfitted = state.overfitted + 1 if is_overfitted(loss, lowest=lowest) else 0
+        if state.overfitted == N_OVERFITTED:
+            yield Noted(text=overfitting_note(loss=loss, lowest=lowest, step=state.lowest["step"]))
 
     def _is_best(self, record: Mapping[str, Any]) -> bool:
         best_by = self.state.best_by

@@ -40,6 +40,8 @@ class TrainingState:
     validated: list[int] = field(default_factory=list)  # the steps of all validations
     best_by: str = "loss"  # the score that decides which is the best
     not_improved: int = 0  # validations in a row without a better one
+    lowest: dict[str, Any] = field(default_factory=dict)  # step and loss of the validation with the lowest loss
+    overfitted: int = 0  # validations in a row with a clearly higher loss than that
 
     def as_json(self) -> dict[str, Any]:
         return {_KEYS.get(name, name): value for name, value in dataclasses.asdict(self).items()}
@@ -68,6 +70,8 @@ class TrainingState:
             "validated": isinstance(self.validated, list) and all(map(is_count, self.validated)),
             "best_by": isinstance(self.best_by, str),
             "not_improved": is_count(self.not_improved),
+            "lowest": is_scores(self.lowest) and (not self.lowest or self.lowest.keys() == {"step", "loss"}),
+            "overfitted": is_count(self.overfitted),
         }
 
     def refuse_another_order(self, order: Mapping[str, int], run: RunFolder) -> None:

@@ -1,9 +1,12 @@
-"""Early stopping and the other ends of a run: a pure function of its settings and its training state."""
+"""Early stopping and the other ends of a run, and overfitting: pure functions of its settings and its training state."""
 
 from dataclasses import dataclass
 
 from regard.config import TrainingConfig
 from regard.evaluation.metrics import find_metric
+
+OVERFITTED = 1.02  # so many times the lowest validation loss is clearly higher
+N_OVERFITTED = 2  # validations in a row that show it
 
 
 @dataclass(frozen=True)
@@ -30,3 +33,16 @@ def reached_end(training: TrainingConfig, *, step: int, epoch: int, seconds: flo
         best_by = find_metric(training.best_by).label
         return End("patience", f"early stopping: no better {best_by} in {training.patience} validations")
     return None
+
+
+def is_overfitted(loss: float, *, lowest: float) -> bool:
+    """Whether a validation loss has clearly risen above the lowest one."""
+    return loss > lowest + (OVERFITTED - 1) * abs(lowest)
+
+
+def overfitting_note(*, loss: float, lowest: float, step: int) -> str:
+    """What the user should know when the validation loss rises, whose lowest value was that of `step`."""
+    return (
+        f"the validation loss rises: it is {loss:.3f}, and was {lowest:.3f} at step {step:,}. The model overfits: more"
+        " dropout (model.dropout), a smaller model or more data help."
+    )
