@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.muon import Muon, orthogonalise
+from regard.training.muon import Muon, _by_gram, _by_iterates, orthogonalise
 
 SHAPES = [(16, 16), (12, 40), (40, 12), (8, 3, 3, 3)]
 
@@ -34,6 +34,12 @@ def test_directions_stay_and_their_sizes_become_one(shape: tuple[int, ...]) -> N
     assert sizes.min() > 0.65
     assert sizes.max() < 1.25
     assert (among - torch.diag_embed(sizes)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 8), (2, 16, 64)])
+def test_both_ways_of_the_iteration_are_one(shape: tuple[int, ...]) -> None:
+    matrices = drawn(*shape) / math.sqrt(shape[1] * shape[2])
+    torch.testing.assert_close(_by_gram(matrices), _by_iterates(matrices), rtol=0, atol=1e-5)
 
 
 def test_scale_does_not_matter_and_zeros_stay_zeros() -> None:
