@@ -184,10 +184,11 @@ def test_images_are_shared_by_devices() -> None:
 # -- memory -------------------------------------------------------------------------------------------------------------
 
 
-def test_memory_by_kind_is_that_of_a_real_step() -> None:
-    found = planned(tokens=160, length=20, vocab_size=100)
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+def test_memory_by_kind_is_that_of_a_real_step(kind: str) -> None:
+    found = planned(optimizer=kind, tokens=160, length=20, vocab_size=100)
     model = build_model(found.config).train()
-    optimizer = Optimizer(model, TrainingConfig())
+    optimizer = Optimizer(model, TrainingConfig(optimizer=found.optimizer))
     batch = BatchShape(n_sequences=2, length=20, target_length=20)
     synthetic_loss(model, batch, device=torch.device("cpu")).backward()
     optimizer.update(0.1)

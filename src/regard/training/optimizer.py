@@ -114,9 +114,15 @@ class Optimizer:
                 raise CheckpointError(f"The optimizer's {parameter}.{other} is missing.", _REMEDY)
 
 
+def count_state(model: nn.Module, optimizer: str) -> int:
+    """How many numbers are kept beside the weights: two for each that AdamW trains, one for each of Muon."""
+    of_muon = sum(matrix.numel() for matrix in hidden_matrices(model)) if optimizer == "muon" else 0
+    return 2 * sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad) - of_muon
+
+
 def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """Return the weights of at least two dimensions inside of the network's layers, between embeddings and head."""
     layers = [layer for stack in find_stacks(model) for layer in stack.layers]
     found = dict.fromkeys(parameter for layer in layers for parameter in layer.parameters() if parameter.dim() >= 2)
     below = {parameter for stack in find_stacks(model) for module in stack.below for parameter in module.parameters()}
-    return [parameter for parameter in found if parameter not in below]
+    return [parameter for parameter in found if parameter not in below and parameter.requires_grad]

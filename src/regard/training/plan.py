@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.config import ModelTable
+from regard.config import ModelTable, default_config
 from regard.errors import UsageError, did_you_mean
 from regard.models.model_config import ModelConfig
 from regard.models.presets import Preset, find_preset, model_config
@@ -18,6 +18,7 @@ from regard.training import paper
 from regard.training.batch_shape import AnyBatchShape
 from regard.training.cost import activation_bytes, meta_model, training_flops
 from regard.training.devices import DeviceOptions, Devices, find_devices
+from regard.training.optimizer import count_state
 from regard.training.planned_batch import CHANNELS, BatchOptions, batch_shape, image_size, require_positive
 
 # The share of a device's peak that training keeps busy. Of the paper's two models, whose times are known, 0.35 puts both
@@ -27,7 +28,6 @@ VOCAB_SIZE = 8000
 STEPS = 10_000
 CLASSES = 1000  # of images, as ImageNet has them
 _FLOAT = 4  # bytes: weights, gradients and moments are fp32 in every precision
-_MOMENTS = 2  # AdamW's averages of the gradient and of its square
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,7 @@ class Plan:
     utilisation: float
     parameters: int
     parts: Mapping[str, int]
+    optimizer: str
     memory: Memory
     flops_per_step: int
 
@@ -94,6 +95,7 @@ def plan(
     steps: int = STEPS,
     devices: DeviceOptions | Devices | None = None,
     utilisation: float = UTILISATION,
+    optimizer: str = "",
 ) -> Plan:
     """Plan the training of a preset, or of one with other fields.
 
@@ -101,6 +103,7 @@ def plan(
     vocab_size: None for 8,000 tokens
     batch:      what a step shall read, None for what is usual
     devices:    what computes, None for this machine
+    optimizer:  muon or adamw; empty for what the task is trained with
     """
     table = ModelTable(preset=model) if isinstance(model, str) else model
     preset, options = find_preset(table.preset), batch or BatchOptions()
@@ -119,6 +122,7 @@ def plan(
     shape, tokens = batch_shape(network, config, options, model=preset.name, spec=spec, size=size)
     found = devices if isinstance(devices, Devices) else find_devices(devices or DeviceOptions())
     parts = parameters_by_part(network)
+    optimizer = optimizer or default_config(spec.name).training.optimizer
     return Plan(
         model=preset.name,
         config=config,
@@ -131,7 +135,8 @@ def plan(
         utilisation=utilisation,
         parameters=sum(parts.values()),
         parts=parts,
-        memory=needed_memory(network, shape, found),
+        optimizer=optimizer,
+        memory=needed_memory(network, shape, found, optimizer=optimizer),
         flops_per_step=round(training_flops(network, shape)),
     )
 
@@ -148,10 +153,11 @@ def paper_plan(model: str, *, length: int = 0, utilisation: float = UTILISATION)
         steps=paper.RUNS[model].steps,
         devices=DeviceOptions(name=paper.DEVICES, precision=paper.PRECISION),
         utilisation=utilisation,
+        optimizer="adamw",
     )
 
 
-def needed_memory(network: nn.Module, batch: AnyBatchShape, devices: Devices) -> Memory:
+def needed_memory(network: nn.Module, batch: AnyBatchShape, devices: Devices, *, optimizer: str) -> Memory:
     """Count what each device must hold for a step of this network."""
     n_parameters = sum(parameter.numel() for parameter in network.parameters())
     share = batch.with_examples(batch.n_examples / devices.n_devices)
@@ -159,7 +165,7 @@ def needed_memory(network: nn.Module, batch: AnyBatchShape, devices: Devices) ->
     return Memory(
         weights=_FLOAT * n_parameters,
         gradients=_FLOAT * n_parameters,
-        optimizer=_MOMENTS * _FLOAT * n_parameters,
+        optimizer=_FLOAT * count_state(network, optimizer),
         activations=round(activations),
     )
 

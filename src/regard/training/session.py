@@ -25,7 +25,7 @@ from regard.training.card import model_card
 from regard.training.ema import WeightEMA
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Trainer, Update, seconds_per_step, updates
-from regard.training.optimizer import Optimizer
+from regard.training.optimizer import Optimizer, count_state
 from regard.training.signals import StopSignal, catch_stop_signals
 from regard.training.state import TrainingState, order_settings
 from regard.training.stopping import N_OVERFITTED, End, is_overfitted, overfitting_note, reached_end
@@ -100,7 +100,7 @@ class Session:
         """Say what is known before the next step, the time of a step measured."""
         model = self.trainer.model
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
-        copies = 4 if self.trainer.ema is not None else 3  # weights, two moments, the moving average
+        weights = count_bytes(model.state_dict()) * (1 if self.trainer.ema is None else 2)
         return Report(
             run=self.run.path,
             config=self.config,
@@ -109,7 +109,7 @@ class Session:
             n_parameters=n_parameters,
             total_steps=self.trainer.total,
             seconds_per_step=seconds_per_step(self.trainer),
-            checkpoint_bytes=copies * count_bytes(model.state_dict()),
+            checkpoint_bytes=weights + 4 * count_state(model, self.config.training.optimizer),
             step=self.state.cursor.step,
             seconds=self.state.seconds,
             example=self.prepared.example,

@@ -77,7 +77,7 @@ def measure(plan: Plan) -> Measurement:
     network = meta_model(plan.config)
     batch = _fitting_batch(plan, network, seconds=BATCH_SECONDS, peak=devices.peak)
     tiny = _tiny_batch(network, batch)
-    _refuse_too_large(plan, needed_memory(network, batch, devices).total, machine.device)
+    _refuse_too_large(plan, needed_memory(network, batch, devices, optimizer=plan.optimizer).total, machine.device)
     with runtime.denormals_as_zero():
         gradient_seconds, tiny_seconds, update_seconds = _time_steps(plan, batch, tiny, machine)
     return Measurement(
@@ -117,7 +117,7 @@ def _time_steps(
 ) -> tuple[float, float, float]:
     """Return the seconds of the gradients of both batches and of an update: the fastest, but for the first round."""
     model = build_model(plan.config).to(machine.device).train()
-    optimizer = Optimizer(model, TrainingConfig())
+    optimizer = Optimizer(model, TrainingConfig(optimizer=plan.optimizer))
     began = time.perf_counter()
     rounds: list[tuple[float, float, float]] = []
     while not rounds or (len(rounds) <= ROUNDS and time.perf_counter() - began < LIMIT):
