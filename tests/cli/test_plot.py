@@ -4,11 +4,20 @@ from typing import Any
 
 import pytest
 
+from regard.cli import plot
+
 
 def test_a_picture(command: Any, trained: Path) -> None:
     outcome = command("plot", trained, "--output", "pictures/a.png")
     assert (outcome.code, outcome.out) == (0, "pictures/a.png\n")
     assert Path("pictures/a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_of_very_many_updates_some_are_drawn(command: Any, language_run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plot, "MOST_UPDATES", 3)
+    outcome = command("plot", language_run)
+    assert (outcome.code, outcome.out) == (0, "curves.png\n")
+    assert outcome.err == f"note: {language_run}: one of every 4 updates is drawn\n"
 
 
 def test_curves_of_several_runs(command: Any, trained: Path, language_run: str) -> None:

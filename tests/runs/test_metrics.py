@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import shutil
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,46 @@ def test_cutting_drops_a_validation_that_comes_again(run: RunFolder) -> None:
 def test_cutting_where_nothing_was_written(run: RunFolder) -> None:
     metrics.truncate(run, step=2, validated=True)
     assert not run.metrics_file.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"a", b"\n", b"a\n", b"\n\na", b"12345678\n123\n\n1234567\nabc", b"0123\n" * 9])
+@pytest.mark.parametrize("block", [1, 3, 5, 1000])
+def test_lines_from_the_end_are_those_from_the_beginning(
+    tmp_path: Path, content: bytes, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "BLOCK", block)
+    (tmp_path / "lines").write_bytes(content)
+    lines = list(metrics.whole_lines(tmp_path / "lines"))
+    ends = list(accumulate(map(len, lines)))
+    assert list(metrics.lines_from_end(tmp_path / "lines")) == list(zip(ends, lines, strict=True))[::-1]
+    assert list(metrics.lines_from_end(tmp_path / "none")) == []
+
+
+def test_the_end_of_a_long_file_is_all_that_is_read_of_it(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "BLOCK", 100)
+    run.metrics_file.write_bytes(b"not read\n" * 1000 + line("train", 7) + line("train", 8) + line("valid", 8))
+    assert metrics.newest(run) == {"kind": "valid", "step": 8, "loss": 1.5}
+    metrics.truncate(run, step=7, validated=True)
+    assert run.metrics_file.read_bytes() == b"not read\n" * 1000 + line("train", 7)
+    with pytest.raises(RunError, match=r"metrics\.jsonl:1000: expected a JSON object"):
+        metrics.truncate(run, step=6, validated=True)
+
+
+def test_of_very_many_records_some_are_read(run: RunFolder) -> None:
+    with Metrics(run) as writer:
+        for step in range(1, 11):
+            writer.append({"kind": "train", "step": step})
+            if step % 5 == 0:
+                writer.append({"kind": "valid", "step": step})
+    records, stride = metrics.read_some(run, most=4)
+    assert [(one["kind"], one["step"]) for one in records] == [
+        *(("train", step) for step in (1, 4)),
+        ("valid", 5),
+        *(("train", step) for step in (7, 10)),
+        ("valid", 10),
+    ]
+    assert stride == 3
+    assert metrics.read_some(run, most=10) == (metrics.read(run), 1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 
 from regard.cli.options import check_number
-from regard.cli.terminal import busy, print_lines
+from regard.cli.terminal import busy, note, print_lines
 from regard.errors import UsageError
 from regard.runs import metrics
 from regard.runs.folder import Reference, RunFolder
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 POSITIONS = Group("Positional encodings", sort_key=25)
 LENGTH, WIDTH, HEAD_WIDTH = 100, 512, 64
+MOST_UPDATES = 100_000  # of a run: many more than a picture has pixels
 MOST_POSITIONS = 4096  # and features: more than a picture shows
 
 
@@ -75,7 +76,11 @@ def draw_curves(runs: tuple[str, ...], *, gradients: bool, scores: Sequence[str]
     with busy("drawing"):
         from regard.inspection.curves import curves_picture, gradients_picture
 
-        records = {str(folder): metrics.read(folder) for folder in folders}
+        records = {}
+        for folder in folders:
+            records[str(folder)], stride = metrics.read_some(folder, most=MOST_UPDATES)
+            if stride > 1:
+                note(f"{folder}: one of every {stride:,} updates is drawn")
         tasks = {str(folder): folder.read_config().task for folder in folders}
         return gradients_picture(records) if gradients else curves_picture(records, tasks=tasks, scores=scores)
 

@@ -1,25 +1,31 @@
 """Training metrics: `metrics.jsonl`, one JSON object per line, appended while a run trains.
 
-A kill can cut the last line short. A line counts only with its line end; a partial one is dropped.
+A kill can cut the last line short. A line counts only with its line end; a partial one is dropped. A long run has millions
+of lines: what is asked of its end is read from the end, and what is drawn is so many of them.
 """
 
+import io
+import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from regard.errors import RunError
 from regard.evaluation.metrics import METRICS
 from regard.regular_files import MEGABYTE, open_regular, open_to_read
-from regard.runs.disk import as_json, disk_errors, gone, write_atomically
+from regard.runs.disk import as_json, disk_errors, gone
 from regard.runs.folder import RunFolder
 from regard.runs.json_files import is_count, is_number, is_scores, parse_json
 
 LONGEST_LINE = 16 * MEGABYTE
 NUMBERS = {*METRICS, "epoch", "learning_rate", "norms"}  # what is drawn or shown must be these, or missing
-
-TAIL = 1_000_000  # bytes at the end of the file in which the newest record is looked for
+UPDATE = b'{"kind": "train"'  # how the line of an update begins
+BLOCK = 1 << 16  # bytes that are read at once from the end
 
 
 class Metrics:
@@ -31,7 +37,7 @@ class Metrics:
             # Without a buffer: each line is with the system at once, and nothing is left to write when closing.
             descriptor = open_regular(run.metrics_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self.file = os.fdopen(descriptor, "ab", buffering=0)
-            self.file.truncate(sum(map(len, whole_lines(run.metrics_file))))
+            self.file.truncate(next((end for end, _ in lines_from_end(run.metrics_file)), 0))
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write one record; NaN and infinity become null. A kill of the process does not lose it."""
@@ -70,17 +76,34 @@ class Metrics:
 
 def read(run: RunFolder) -> list[dict[str, Any]]:
     """Return all records, oldest first; none where nothing has been written."""
-    return [record for _, record in read_lines(run)]
+    lines = enumerate(whole_lines(run.metrics_file), start=1)
+    return [parse(line, run.metrics_file, number) for number, line in lines]
+
+
+def read_some(run: RunFolder, *, most: int) -> tuple[list[dict[str, Any]], int]:
+    """Return evenly spaced records, of updates at most so many and of all others too, and of how many updates each is one."""
+    counts = Counter(line.startswith(UPDATE) for line in whole_lines(run.metrics_file))
+    strides = {is_update: math.ceil(count / most) for is_update, count in counts.items()}
+    seen: Counter[bool] = Counter()
+    records = []
+    for number, line in enumerate(whole_lines(run.metrics_file), start=1):
+        is_update = line.startswith(UPDATE)
+        if seen[is_update] % strides.get(is_update, 1) == 0:
+            records.append(parse(line, run.metrics_file, number))
+        seen[is_update] += 1
+    return records, strides.get(True, 1)
+
+
+def read_from_end(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Yield the records, newest first; no more of the file is read than is asked for."""
+    return (record for _, record in _from_end(run))
 
 
 def newest(run: RunFolder) -> dict[str, Any] | None:
-    """Return the newest record, read from the end of the file; None where there is none that can be read."""
+    """Return the newest record; None where there is none that can be read."""
     try:
-        with open_to_read(run.metrics_file) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-            lines = file.read(TAIL).split(b"\n")  # the last is partial, or empty
-        return parse(lines[-2], run.metrics_file, 0) if len(lines) > 1 else None
-    except (OSError, RunError):
+        return next(read_from_end(run), None)
+    except RunError:
         return None
 
 
@@ -89,19 +112,32 @@ def truncate(run: RunFolder, *, step: int, validated: bool) -> None:
 
     Without `validated`, the step's own validation goes too: it was killed before its checkpoint, and comes again.
     """
-    lines = [
-        line
-        for line, record in read_lines(run)
+    kept = (
+        end
+        for end, record in _from_end(run)
         if record["step"] < step or (record["step"] == step and (validated or record["kind"] != "valid"))
-    ]
+    )
+    size = next(kept, 0)
     if run.metrics_file.exists():
-        write_atomically(run.metrics_file, b"".join(lines))
+        with disk_errors(run.path, needed=0):
+            descriptor = open_regular(run.metrics_file, os.O_WRONLY)
+            try:
+                os.ftruncate(descriptor, size)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
-def read_lines(run: RunFolder) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Yield each whole line with its end, and the record in it."""
-    for number, line in enumerate(whole_lines(run.metrics_file), start=1):
-        yield line, parse(line, run.metrics_file, number)
+def _from_end(run: RunFolder) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield where each line ends, and the record in it, the last first."""
+    file = run.metrics_file
+    for end, line in lines_from_end(file):
+        try:
+            record = parse(line, file, 0)
+        except RunError:  # raised again with the line's number, which is known from the beginning only
+            ends = enumerate(accumulate(map(len, whole_lines(file))), start=1)
+            record = parse(line, file, next(number for number, place in ends if place == end))
+        yield end, record
 
 
 def parse(line: bytes, file: Path, number: int) -> dict[str, Any]:
@@ -121,13 +157,41 @@ def parse(line: bytes, file: Path, number: int) -> dict[str, Any]:
 
 def whole_lines(file: Path) -> Iterator[bytes]:
     """Yield the lines of the file that have their end; none where there is no file."""
+    with _opened(file) as stream:
+        while (line := stream.readline(LONGEST_LINE)).endswith(b"\n"):
+            yield line
+    if len(line) == LONGEST_LINE:
+        raise _line_too_long(file)
+
+
+def lines_from_end(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the same lines, the last first, each behind the place where it ends."""
+    with _opened(file) as stream:
+        begin = stream.seek(0, os.SEEK_END)
+        found = b""  # from `begin` on, up to the last line that was yielded
+        while begin:
+            size = min(BLOCK, begin)
+            begin = stream.seek(begin - size)
+            found = stream.read(size) + found
+            *lines, partial = found.split(b"\n")  # behind the last line's end, which only the end of the file has
+            end = begin + len(found) - len(partial)
+            found = lines[0] + b"\n" if lines else partial
+            for line in reversed(lines[1:] if begin else lines):
+                yield end, line + b"\n"
+                end -= len(line) + 1
+            if len(found) >= LONGEST_LINE:
+                raise _line_too_long(file)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    """Open the file to read, an empty one where there is none."""
     try:
-        with open_to_read(file) as stream:
-            while (line := stream.readline(LONGEST_LINE)).endswith(b"\n"):
-                yield line
-    except FileNotFoundError:
-        return
+        with open_to_read(file) if os.path.lexists(file) else io.BytesIO() as stream:
+            yield stream
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}.", "Put back the file that training wrote.") from error
-    if len(line) == LONGEST_LINE:
-        raise RunError(f"{file} has a line of more than {LONGEST_LINE // MEGABYTE} MB.", "Delete that line.")
+
+
+def _line_too_long(file: Path) -> RunError:
+    return RunError(f"{file} has a line of more than {LONGEST_LINE // MEGABYTE} MB.", "Delete that line.")

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
+from itertools import takewhile
 from typing import Any
 
 from torch import Tensor, nn
@@ -266,7 +267,8 @@ class Session:
     def _is_averaged(self) -> bool:
         """Tell whether an earlier process made this step's average, and lived until that was written down."""
         step = self.state.cursor.step
-        return any(record["kind"] == "average" and record["step"] == step for record in metrics.read(self.run))
+        own = takewhile(lambda record: record["step"] == step, metrics.read_from_end(self.run))
+        return any(record["kind"] == "average" for record in own)
 
     def _average_scores(self) -> dict[str, Any]:
         """The scores of this step's average; none if another has taken its place since, which nobody validated."""
