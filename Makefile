@@ -44,8 +44,8 @@ KILLS ?= 200
 MUTANTS ?= 10000
 SEED ?= 1
 soak: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak.kills --kills $(KILLS) --seed $(SEED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak.fuzz --mutants $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.soak.kills --kills $(KILLS) --seed $(SEED)
+	$(BIN)/python -m tests.soak.fuzz --mutants $(MUTANTS) --seed $(SEED)
 
 clean:
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache

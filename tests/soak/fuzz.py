@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
+import tests.soak.one_thread  # noqa: F401 (before whatever imports torch)
 from tests.soak.mutants import mutant
 from tests.soak.readers import Reader, all_readers
 
@@ -153,13 +153,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--group", choices=("formats", "runs"), default="", help="readers of formats, or of runs")
     parser.add_argument("--only", nargs="+", default=[], metavar="READER")
-    parser.add_argument("--skip", nargs="+", default=[], metavar="READER")
     chosen = parser.parse_args(arguments)
-    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="regard-readers-") as folder:
         os.environ["REGARD_CACHE"] = str(Path(folder) / "cache")
         readers = all_readers(Path(folder), group=chosen.group)
-        names = chosen.only or [name for name in readers if name not in chosen.skip]
+        names = chosen.only or list(readers)
         if unknown := [name for name in names if name not in readers]:
             parser.error(f"no reader {unknown[0]!r}; there are {', '.join(readers)}")
         print(f"{chosen.mutants:,} mutants, seed {chosen.seed}")

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import tests.soak.one_thread  # noqa: F401 (before torch is imported)
 import torch
 from tests.golden.run import BY_NAME, KEYS, settings_of, write_data
 
@@ -343,7 +344,6 @@ def differing_bytes(expected: dict[str, bytes], found: dict[str, bytes]) -> int:
 
 def warm_up() -> None:
     """Load what torch imports at the first step of an optimizer, once for all processes."""
-    torch.set_num_threads(1)
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.ones(2)
     torch.optim.AdamW([weight], fused=True).step()

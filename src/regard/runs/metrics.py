@@ -81,7 +81,7 @@ def read(run: RunFolder) -> list[dict[str, Any]]:
 
 
 def read_some(run: RunFolder, *, most: int) -> tuple[list[dict[str, Any]], int]:
-    """Return evenly spaced records, of updates at most so many and of all others too, and of how many updates each is one."""
+    """Return evenly spaced records, at most so many of updates and so many others; and of how many updates each is one."""
     counts = Counter(line.startswith(UPDATE) for line in whole_lines(run.metrics_file))
     strides = {is_update: math.ceil(count / most) for is_update, count in counts.items()}
     seen: Counter[bool] = Counter()
