@@ -76,7 +76,9 @@ def test_cutting_where_nothing_was_written(run: RunFolder) -> None:
     assert not run.metrics_file.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"a", b"\n", b"a\n", b"\n\na", b"12345678\n123\n\n1234567\nabc", b"0123\n" * 9])
+@pytest.mark.parametrize(
+    "content", [b"", b"a", b"\n", b"a\n", b"\n\na", b"12345678\n123\n\n1234567\nabc", b"0123\n" * 9]
+)
 @pytest.mark.parametrize("block", [1, 3, 5, 1000])
 def test_lines_from_the_end_are_those_from_the_beginning(
     tmp_path: Path, content: bytes, block: int, monkeypatch: pytest.MonkeyPatch
