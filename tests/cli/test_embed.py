@@ -32,6 +32,13 @@ def test_standard_input_line_by_line(command: Any, classify_run: Path, monkeypat
     assert empty == {"text": "", "vector": [0.0] * 32}
 
 
+def test_a_line_in_another_encoding_has_the_vector_of_an_empty_one(command: Any, classify_run: Path) -> None:
+    outcome = command("embed", classify_run, stdin=b"a good dog\ncaf\xe9\n")
+    assert json.loads(outcome.lines[1]) == {"text": "", "vector": [0.0] * 32, "problem": "not UTF-8"}
+    assert outcome.err.startswith("note: answered with an empty line: 1 bad line, not UTF-8: standard input:2 ")
+    assert command("embed", classify_run, "--on-bad", "stop", stdin=b"caf\xe9\n").code == 1
+
+
 def test_a_vector_a_word(command: Any, classify_run: Path) -> None:
     found = json.loads(command("embed", classify_run, "a good dog", "--tokens").out)
     assert list(found) == ["text", "words", "vectors"]

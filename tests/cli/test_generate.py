@@ -68,6 +68,17 @@ def test_other_encodings_are_refused(command: Any, run: str) -> None:
     assert outcome.error[0] == r"error: standard input, line 2: not UTF-8 ('a caf\xe9')."
 
 
+def test_a_prompt_in_another_encoding_is_answered_with_an_empty_line(command: Any, run: str) -> None:
+    flags = ("--lines", "--max-length", 5)
+    first, _, last = command("generate", run, *flags, stdin=b"the\n\nthe\n").lines
+    outcome = command("generate", run, *flags, stdin=b"the\ncaf\xe9\nthe\n")
+    assert (outcome.code, outcome.lines) == (0, [first, "", last])
+    bad = command("generate", run, *flags, "--json", stdin=b"the\ncaf\xe9\n").lines[1]
+    assert json.loads(bad) == {"line": 2, "problem": "not UTF-8"}
+    refused = command("generate", run, "the", "--on-bad", "stop")
+    assert (refused.code, refused.error[0]) == (2, "error: --on-bad is for prompts that --lines reads.")
+
+
 def test_several_texts_need_chance(command: Any, run: str) -> None:
     outcome = command("generate", run, "the", "--temperature", 0, "--samples", 2)
     assert (outcome.code, outcome.out) == (2, "")

@@ -8,12 +8,12 @@ from typing import BinaryIO
 
 import pytest
 
-from regard.cli.lines import BLOCK, CHUNK, Truncations, chunks, listed, waiting_lines
+from regard.cli.lines import BLOCK, CHUNK, Lines, Truncations, listed, waiting_lines
 
 
 def test_texts_come_in_chunks() -> None:
     texts = [str(number) for number in range(CHUNK + 1)]
-    assert list(chunks(texts)) == [texts[:CHUNK], texts[CHUNK:]]
+    assert list(Lines(texts)) == [texts[:CHUNK], texts[CHUNK:]]
 
 
 @pytest.fixture

@@ -58,14 +58,24 @@ def test_a_second_text_is_an_option_or_behind_a_tab(command: Any, pairs_run: Pat
     assert read.out == given.out
     other = command("predict", pairs_run, "a dog", "--text-b", "a dog", "--json")
     assert json.loads(read.out)["probabilities"] != json.loads(other.out)["probabilities"]
-    three = command("predict", pairs_run, stdin=b"a\tb\nb\tc\td\n")
+    three = command("predict", pairs_run, "--on-bad", "stop", stdin=b"a\tb\nb\tc\td\n")
     assert (three.code, three.error) == (
         1,
         [
-            "error: standard input, line 2: one text expected, or two separated by a tab; found 3 columns.",
+            r"error: standard input, line 2: one text expected, or two separated by a tab; found 3 columns ('b\tc\td').",
             "Give a table as a file: --data FILE.tsv",
         ],
     )
+
+
+def test_a_bad_line_is_answered_with_an_empty_one(command: Any, classify_run: Path, pairs_run: Path) -> None:
+    for run, stdin in ((classify_run, b"a good dog\ncaf\xe9\na dull song\n"), (pairs_run, b"a\tb\nb\tc\td\nc\td\n")):
+        outcome = command("predict", run, stdin=stdin)
+        assert (outcome.code, [bool(line) for line in outcome.lines]) == (0, [True, False, True])
+        assert outcome.err.startswith("note: answered with an empty line: 1 bad line, ")
+        assert "standard input:2 " in outcome.err
+    bad = json.loads(command("predict", classify_run, "--json", stdin=b"a good dog\ncaf\xe9\n").lines[1])
+    assert bad == {"line": 2, "text": "", "problem": "not UTF-8"}
 
 
 def test_a_second_text_is_for_runs_that_learnt_from_pairs(command: Any, pairs_run: Path, classify_run: Path) -> None:
@@ -261,7 +271,7 @@ def test_too_many_bad_rows_are_an_error_with_their_places(command: Any, classify
     unknown = command("predict", classify_run, "--data", "a.csv", "--on-bad", "kep-going")
     assert unknown.code == 2
     alone = command("predict", classify_run, "a dog", "--on-bad", "stop")
-    assert (alone.code, alone.error[0]) == (2, "error: --on-bad is for the rows of a table.")
+    assert (alone.code, alone.error[0]) == (2, "error: --on-bad is for files and standard input.")
 
 
 def test_each_row_has_a_row_a_bad_one_without_a_prediction(

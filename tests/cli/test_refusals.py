@@ -60,7 +60,7 @@ def test_a_run_that_is_none_is_told() -> None:
         ("evaluate", "classify", {"beam": 2}, "--beam", "Leave it out."),
         ("evaluate", "classify", {"source": "x", "text": ""}, "--from", "Leave it out."),
         ("evaluate", "language", {"beam": 2}, "--beam", "Leave it out."),
-        ("predict", "mask", {"on_bad": "stop"}, "--on-bad", "Leave it out."),
+        ("predict", "image", {"on_bad": "stop"}, "--on-bad", "Leave it out."),
         ("evaluate", "tag", {"text_b": "x", "text": ""}, "--text-b", "Did you mean --text?"),
         ("evaluate", "mask", {"output": "x"}, "--output", "Leave it out."),
         ("evaluate", "caption", {"picture": "x.png"}, "--picture", "Leave it out."),

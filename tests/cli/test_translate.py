@@ -55,21 +55,45 @@ def test_nothing_in_nothing_out(command: Any, trained: Path) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
-def test_other_encodings_are_refused_with_the_line(command: Any, trained: Path) -> None:
-    outcome = command("translate", trained, stdin=b"a dog\na caf\xe9\n")
-    assert outcome.code == 1
+def test_a_line_in_another_encoding_is_answered_with_an_empty_one(command: Any, trained: Path) -> None:
+    first, _, last = command("translate", trained, stdin=b"a dog\n\nthe man\n").lines
+    outcome = command("translate", trained, stdin=b"a dog\na caf\xe9\nthe man\n")
+    assert (outcome.code, outcome.lines) == (0, [first, "", last])
+    assert outcome.err == (
+        r"note: answered with an empty line: 1 bad line, not UTF-8: standard input:2 'a caf\xe9'" + "\n"
+    )
+    bad = json.loads(command("translate", trained, "--json", stdin=b"a dog\na caf\xe9\n").lines[1])
+    assert (bad["line"], bad["problem"], bad["translations"][0]["text"]) == (2, "not UTF-8", "")
+
+
+def test_other_encodings_stop_where_that_is_asked_for(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, "--on-bad", "stop", stdin=b"a dog\na caf\xe9\nthe man\n")
+    assert (outcome.code, len(outcome.lines)) == (1, 1)
     assert outcome.error == [
         r"error: standard input, line 2: not UTF-8 ('a caf\xe9').",
         "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8",
     ]
-    mixed = command("translate", trained, stdin="ä\n".encode() + b"a caf\xe9\n")
+    mixed = command("translate", trained, "--on-bad", "stop", stdin="ä\n".encode() + b"a caf\xe9\n")
     assert mixed.error[1] == "Write that line again: others before it are in UTF-8."
+    unknown = command("translate", trained, "--on-bad", "kep-going", stdin=b"a dog\n")
+    assert (unknown.code, unknown.error[1]) == (2, "Did you mean keep-going?")
+    given = command("translate", trained, "a dog", "--on-bad", "stop")
+    assert (given.code, given.error[0]) == (2, "error: --on-bad is for files and standard input.")
+
+
+def test_input_in_another_encoding_altogether_is_an_error(command: Any, trained: Path) -> None:
+    outcome = command("translate", trained, stdin="à\né\n".encode("latin1"))
+    assert (outcome.code, outcome.out) == (1, "\n\n")
+    assert outcome.error[0] == (
+        r"error: No line can be read: 2 bad lines, not UTF-8: standard input:1 '\xe0'; standard input:2 '\xe9'."
+    )
+    assert outcome.error[1].startswith("Text in UTF-8 is expected; iconv")
 
 
 def test_a_run_of_another_task_is_refused_before_anything_is_read(
     command: Any, trained: Path, language_run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "read_stdin", lambda: pytest.fail("standard input was read"))
+    monkeypatch.setattr(module, "waiting_lines", lambda *args, **kwargs: pytest.fail("standard input was read"))
     for runs in ((language_run,), (trained, "--with", language_run)):
         outcome = command("translate", *runs)
         assert outcome.code == 2

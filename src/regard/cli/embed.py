@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.lines import Truncations, chunks, note_files
+from regard.cli.lines import Lines, Truncations, note_files
 from regard.cli.loading import load_runs
-from regard.cli.options import RunArgument, ThreadsOption
+from regard.cli.options import OnBadOption, RunArgument, ThreadsOption
 from regard.cli.outputs import refuse_output, write_bytes
 from regard.cli.refusals import check_runs
 from regard.cli.terminal import Waiting, print_json, tell
@@ -36,6 +36,7 @@ def embed(
             help="write a float32 array (N, D) there; with --tokens, one row per word",
         ),
     ] = "",
+    on_bad: OnBadOption = "",
     threads: ThreadsOption = 0,
 ) -> None:
     """Turn texts into vectors, one JSON object per line.
@@ -52,12 +53,13 @@ def embed(
         refuse_output(output)  # now, not after the work
     check_runs("embed", [run], {})
     note_files(texts)
+    read = Lines(texts, on_bad=on_bad)
     [loaded] = load_runs([run], threads=threads)
     kept: list[Vectors] = []
     truncations = Truncations()
     done = 0
     with Waiting("embedding", unit="texts", total=len(texts) or None) as waiting:
-        for lines in chunks(texts):
+        for lines in read:
             found = loaded.embed(lines, tokens=tokens, pooling=pooling, progress=waiting.after(done))
             waiting.hide()
             for line, one in enumerate(found, start=done + 1):
@@ -65,9 +67,10 @@ def embed(
                 if output:
                     kept += one.rows()
                 else:
-                    print_json(one.to_json())
+                    print_json({**one.to_json(), **read.facts(line)})
             done += len(lines)
     truncations.tell()
+    read.tell()
     if output:
         write_array(output, kept)
 

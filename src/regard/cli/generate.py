@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from regard.cli.attention import check_attention_picture, draw_attention
-from regard.cli.lines import Predictor, read_stdin
+from regard.cli.lines import Lines, Predictor
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     SAMPLING,
     JsonFlag,
+    OnBadOption,
     PictureOption,
     RunArgument,
     SamplingOptions,
@@ -44,6 +45,7 @@ def generate(
     seed: SeedOption = None,
     ban: Annotated[tuple[str, ...], Parameter(metavar="TEXT", help="a word or phrase never to write; repeatable")] = (),
     lines: Annotated[bool, Parameter(help="each line of standard input is a prompt, answered on a line")] = False,
+    on_bad: OnBadOption = "",
     picture: PictureOption = "",
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
@@ -60,6 +62,8 @@ def generate(
     """
     if lines and prompts:
         raise UsageError("--lines reads prompts from standard input, and some are given.", "Leave one of them out.")
+    if on_bad and not lines:
+        raise UsageError("--on-bad is for prompts that --lines reads.", "Leave it out, or add --lines.")
     check_option("decoding.n_best", samples, place="--samples")
     options = named(search or SearchOptions(), sampling or SamplingOptions(), seed=seed, banned=ban)
     check_runs("generate", [run], options)
@@ -68,10 +72,10 @@ def generate(
     [loaded] = load_runs([run], threads=threads)
     settings = {**given(options), "n_best": samples}
     if lines:
-        generate_lines(loaded, settings, json=json)
+        generate_lines(loaded, settings, Lines(on_bad=on_bad), json=json)
         return
     decoding = loaded.options(settings).decoding
-    wanted = list(prompts) or ["" if sys.stdin.isatty() else "\n".join(chain.from_iterable(read_stdin()))]
+    wanted = list(prompts) or ["" if sys.stdin.isatty() else "\n".join(chain.from_iterable(Lines(on_bad="stop")))]
     note_unknown([text for prompt in wanted for text in loaded.task.tokenizer.unknown(prompt)])
     from regard.decoding.search import can_stream
 
@@ -94,16 +98,22 @@ def generate(
         print_text(f"--- {number}\n{text}\n" if len(texts) > 1 else f"{text}\n")
 
 
-def generate_lines(run: "Run[Any]", settings: dict[str, Any], *, json: bool) -> None:
+def generate_lines(run: "Run[Any]", settings: dict[str, Any], read: Lines, *, json: bool) -> None:
     """Continue each line of standard input, and print each continuation on a line, as soon as those before it are."""
     done = 0
     with Waiting("generating", unit="lines") as waiting:
         predict = Predictor(run, run.options(settings), waiting)
-        for prompts in read_stdin():
+        for prompts in read:
             note_unknown([text for prompt in prompts for text in run.task.tokenizer.unknown(prompt)])
             for line, one in enumerate(predict(prompts), start=done + 1):
-                print_lines([json_line({"line": line, **one.to_json()})] if json else one.lines())
+                # A bad line is no empty prompt, which would begin a document.
+                problem = read.facts(line)
+                found = {} if problem else one.to_json()
+                print_lines(
+                    [json_line({"line": line, **found, **problem})] if json else [""] if problem else one.lines()
+                )
             done += len(prompts)
+    read.tell()
 
 
 def note_unknown(texts: Sequence[str], *, most: int = 5) -> None:

@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from regard.cli.options import given
 from regard.cli.terminal import Waiting, json_line, note, tell
-from regard.errors import DataError
+from regard.data.formats.rows import NOT_UTF_8, Bad, decode, excerpt
+from regard.data.pipeline.bad_rows import BadRows
+from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.api import Run
@@ -22,38 +25,76 @@ CHUNK = 512  # lines predicted together: output flows, and memory does not grow 
 BLOCK = 1 << 16  # bytes read at once
 
 
-def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the texts, or the lines of standard input as they come, at most so many at a time."""
-    if not texts:
-        yield from read_stdin()
-    waiting = iter(texts)
-    while chunk := list(islice(waiting, CHUNK)):
-        yield chunk
+class Lines:
+    """Texts of the command line, or the lines of standard input, UTF-8, as they come: so many at a time.
 
+    A bad line is read as an empty one, so that each answer keeps its line, and is named at the end. With `on_bad` stop it
+    is an error, after the answers to what stands before it.
+    """
 
-def read_stdin() -> Iterator[list[str]]:
-    """Yield the lines of standard input, UTF-8, those that wait there together; at a keyboard each line alone."""
-    from regard.data.formats.rows import decode, excerpt
+    def __init__(self, texts: Sequence[str] = (), *, on_bad: str = "") -> None:
+        if texts and on_bad:
+            raise UsageError("--on-bad is for files and standard input.", "Leave it out.")
+        self.texts = texts
+        self._on_bad = given({"on_bad": on_bad}).get("on_bad", "keep-going")
+        self._n_read = 0
+        self._bad_rows = BadRows("line")
+        self._first_remedy = ""
+        self._problems: dict[int, str] = {}  # of the lines that came last, by number
+        self._holds_utf_8 = False  # characters beyond ASCII, that is
 
-    if sys.stdin.isatty():
-        tell("Type one sentence per line; Ctrl-D ends.")
-    number, utf_8 = 0, False
-    for raws in waiting_lines(sys.stdin.buffer, most=1 if sys.stdin.isatty() else CHUNK):
-        lines: list[str] = []
-        for raw in raws:
-            number += 1
-            text, reason = decode((raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).removesuffix(b"\r"))
-            if reason:
-                if lines:
+    def __iter__(self) -> Iterator[list[str]]:
+        if not self.texts:
+            yield from self._read_stdin()
+        waiting = iter(self.texts)
+        while chunk := list(islice(waiting, CHUNK)):
+            yield chunk
+
+    def _read_stdin(self) -> Iterator[list[str]]:
+        """Yield the lines that wait there together; at a keyboard each line alone."""
+        if sys.stdin.isatty():
+            tell("Type one sentence per line; Ctrl-D ends.")
+        for raws in waiting_lines(sys.stdin.buffer, most=1 if sys.stdin.isatty() else CHUNK):
+            lines: list[str] = []
+            self._problems.clear()
+            for raw in raws:
+                self._n_read += 1
+                marked = raw.removeprefix(codecs.BOM_UTF8) if self._n_read == 1 else raw
+                text, reason = decode(marked.removesuffix(b"\r"))
+                if reason and lines and self._on_bad == "stop":
                     yield lines
-                convert = "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8"
-                raise DataError(
-                    f"standard input, line {number}: {reason} ('{excerpt(text)}').",
-                    "Write that line again: others before it are in UTF-8." if utf_8 else convert,
-                )
-            utf_8 = utf_8 or not raw.isascii()
-            lines.append(text)
-        yield lines
+                self._holds_utf_8 = self._holds_utf_8 or not (reason or raw.isascii())
+                lines.append(self.bad(self._n_read, reason, text, self._remedy(reason)) if reason else text)
+            yield lines
+
+    def bad(self, number: int, reason: str, text: str, remedy: str) -> str:
+        """Take in that a line is bad, and return what is read in its place; DataError where it stops the command."""
+        bad = Bad("standard input", number, reason, excerpt(text))
+        if self._on_bad == "stop":
+            raise DataError(f"standard input, line {number}: {reason} ('{bad.excerpt}').", remedy)
+        self._bad_rows.add(bad)
+        self._first_remedy = self._first_remedy or remedy
+        self._problems[number] = reason
+        return ""
+
+    def facts(self, number: int) -> dict[str, str]:
+        """What JSON says of a line beside its result: what is wrong with it, if it is bad."""
+        return {"problem": self._problems[number]} if number in self._problems else {}
+
+    def tell(self) -> None:
+        """Name the bad lines, if there are such; DataError where there are no others."""
+        sentences = self._bad_rows.sentences()
+        if sentences and self._bad_rows.n_bad == self._n_read:
+            raise DataError(f"No line can be read: {'; '.join(sentences)}.", self._first_remedy)
+        for sentence in sentences:
+            note(f"answered with an empty line: {sentence}")
+
+    def _remedy(self, reason: str) -> str:
+        """Advise to convert all lines, unless some are UTF-8 already, which that would garble."""
+        if reason != NOT_UTF_8:
+            return "Correct that line."
+        convert = "Text in UTF-8 is expected; iconv converts other encodings: iconv -f latin1 -t utf-8"
+        return "Write that line again: others before it are in UTF-8." if self._holds_utf_8 else convert
 
 
 def waiting_lines(stream: BinaryIO, *, most: int) -> Iterator[list[bytes]]:

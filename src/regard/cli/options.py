@@ -66,6 +66,13 @@ JsonFlag = Annotated[bool, Parameter(help="print JSON for programs instead of te
 ThreadsOption = Annotated[int, Parameter(help="CPU threads (0: as OMP_NUM_THREADS says, else one per core)")]
 SourceOption = Annotated[str, explained(DataConfig, "source", name="--from", metavar="CODE")]
 TargetOption = Annotated[str, explained(DataConfig, "target", name="--to", metavar="CODE")]
+OnBadOption = Annotated[
+    str,
+    Parameter(
+        metavar="POLICY",
+        help="a line of standard input that is not UTF-8: keep-going answers it with an empty line (the default), or stop",
+    ),
+]
 PictureOption = Annotated[
     str, Parameter(metavar="FILE", help="draw the attention to the one text given: a .png, .svg or .pdf file")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from regard.cli.attention import check_attention_picture, draw_attention
-from regard.cli.lines import Predictor, Shown, note_files
+from regard.cli.lines import Lines, Predictor, Shown, note_files
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     JsonFlag,
@@ -48,7 +48,14 @@ class InputOptions:
     text_b: Annotated[
         str, Parameter(metavar="TEXT", help="the second text of a pair; with --data, the column of the second texts")
     ] = ""
-    on_bad: Annotated[str, explained(DataConfig, "on_bad", metavar="POLICY")] = ""
+    on_bad: Annotated[
+        str,
+        Parameter(
+            metavar="POLICY",
+            help="of --data, stop if more than 1 % of the rows are bad, or keep-going; of standard input, keep-going (an "
+            "empty line answers a bad one; the default) or stop",
+        ),
+    ] = ""
 
 
 @Parameter(name="*")
@@ -121,7 +128,8 @@ def predict(
         elif source.data:
             write(predict_file(predictor, show, source.data, **reading), target.output)
         else:
-            write(predict_lines(predictor, show, inputs, text_b=source.text_b), target.output)
+            read = Lines(inputs, on_bad=source.on_bad)
+            write(predict_lines(predictor, show, read, text_b=source.text_b), target.output)
             if target.picture:
                 [result], options = predictor.latest
                 draw_attention(loaded, inputs[0], result, options, target.picture)
@@ -147,8 +155,8 @@ def check_inputs(run: str, spec: TaskSpec, inputs: Sequence[str], source: InputO
         raise UsageError("Inputs come from --data or from the command line, not from both.", "Leave one of them out.")
     if source.text and not source.data:
         raise UsageError("--text names a column, but there is no table.", "Give one with --data, or leave --text out.")
-    if source.on_bad and not source.data:
-        raise UsageError("--on-bad is for the rows of a table.", "Give one with --data, or leave --on-bad out.")
+    if source.on_bad and inputs:
+        raise UsageError("--on-bad is for files and standard input.", "Leave it out.")
     if not spec.reads_images:
         note_files(inputs, tables=spec.takes_option("predict", "data"))
 

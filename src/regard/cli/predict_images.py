@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.lines import Predictor, Shown, chunks
+from regard.cli.lines import Lines, Predictor, Shown
 from regard.cli.outputs import is_one_of, refuse_picture
 from regard.cli.terminal import note, tell
 from regard.errors import DataError, UsageError
@@ -31,7 +31,7 @@ class ImagePredictions:
         """Yield what is printed for the images that are named, or by the lines of standard input, some at a time."""
         if not all(map(str.strip, files)):
             raise UsageError("The name of an image is empty.", "Name the images: photo.jpg")
-        for lines in chunks(files):
+        for lines in Lines(files, on_bad="" if files else "stop"):
             names = [line for line in lines if line.strip()]
             self._refuse_overwriting(names)
             shown: list[str] = []

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from regard.cli.lines import Predictor, Shown, Truncations, chunks, listed
+from regard.cli.lines import Lines, Predictor, Shown, Truncations, listed
 from regard.cli.terminal import note
-from regard.errors import DataError, UsageError
+from regard.errors import UsageError
 from regard.tasks.spec import TaskSpec
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]  # a text, and a second one that belongs to it, or ""
 
 
-def predict_lines(predict: Predictor, show: Shown, texts: Sequence[str], *, text_b: str) -> Iterator[list[str]]:
+def predict_lines(predict: Predictor, show: Shown, read: Lines, *, text_b: str) -> Iterator[list[str]]:
     """Yield what is printed for the texts, or for the lines of standard input, some at a time.
 
     An empty line stays empty; where blanks are filled in, a line of standard input without one stays as it is.
@@ -24,11 +24,12 @@ def predict_lines(predict: Predictor, show: Shown, texts: Sequence[str], *, text
         raise UsageError(
             f"{run.reference} was trained on vectors: it reads no text.", "Give a file of vectors: --data FILE.npz"
         )
+    texts = read.texts
     truncations = Truncations()
     unmasked: list[int] = []
     done = 0
-    for lines in chunks(texts):
-        pairs = [(text, text_b) for text in lines] if texts else split_lines(run.spec, lines, text_b, before=done)
+    for lines in read:
+        pairs = [(text, text_b) for text in lines] if texts else split_lines(run.spec, lines, text_b, read, before=done)
         numbered = dict(enumerate(pairs, start=done + 1))
         asked = {number: pair for number, pair in numbered.items() if pair[0].strip()}
         if run.spec.blank and not texts:
@@ -37,9 +38,14 @@ def predict_lines(predict: Predictor, show: Shown, texts: Sequence[str], *, text
         results = predict_pairs(predict, asked)
         for number, result in results.items():
             truncations.add(number, result.truncation)
-        yield [line for number, pair in numbered.items() for line in shown(show, number, pair, results.get(number))]
+        yield [
+            line
+            for number, pair in numbered.items()
+            for line in shown(show, number, pair, results.get(number), **read.facts(number))
+        ]
         done += len(lines)
     truncations.tell()
+    read.tell()
     if unmasked:
         note(f"without a {run.spec.blank}, printed unchanged: {listed(unmasked)}")
 
@@ -53,17 +59,17 @@ def predict_pairs(predict: Predictor, pairs: Mapping[int, Pair]) -> "dict[int, R
     return dict(zip(pairs, found, strict=True))
 
 
-def shown(show: Shown, number: int, pair: Pair, result: "Result | None") -> list[str]:
-    """What is printed for one line: its prediction; where there is none, the line itself."""
+def shown(show: Shown, number: int, pair: Pair, result: "Result | None", **facts: str) -> list[str]:
+    """What is printed for one line: its prediction; where there is none, the line itself. `facts`: what else JSON says."""
     from regard.tasks.results import one_line
 
     text, text_b = pair
     if result is None and not show.json:
         return [one_line(text.strip())]
-    return show(result, line=number, text=text, **({"text_b": text_b} if text_b else {}))
+    return show(result, line=number, text=text, **({"text_b": text_b} if text_b else {}), **facts)
 
 
-def split_lines(spec: TaskSpec, lines: Sequence[str], text_b: str, *, before: int) -> list[Pair]:
+def split_lines(spec: TaskSpec, lines: Sequence[str], text_b: str, read: Lines, *, before: int) -> list[Pair]:
     """Split lines of standard input at their tab, where a task takes pairs; `before`: how many lines came before them."""
     if text_b or not spec.reads_setting("data", "text_b"):
         return [(line, text_b) for line in lines]
@@ -71,11 +77,8 @@ def split_lines(spec: TaskSpec, lines: Sequence[str], text_b: str, *, before: in
     for number, line in enumerate(lines, start=before + 1):
         text, *others = line.split("\t")
         if len(others) > 1:
-            raise DataError(
-                f"standard input, line {number}: one text expected, or two separated by a tab; found "
-                f"{len(others) + 1} columns.",
-                "Give a table as a file: --data FILE.tsv",
-            )
+            reason = f"one text expected, or two separated by a tab; found {len(others) + 1} columns"
+            text, others = read.bad(number, reason, line, "Give a table as a file: --data FILE.tsv"), []
         pairs.append((text, others[0] if others else ""))
     return pairs
 

@@ -7,11 +7,12 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 
 from regard.cli.attention import check_attention_picture, draw_attention
-from regard.cli.lines import Predictor, Truncations, chunks
+from regard.cli.lines import Lines, Predictor, Truncations
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     JsonFlag,
     NBestOption,
+    OnBadOption,
     PictureOption,
     RunArgument,
     SamplingOptions,
@@ -53,6 +54,7 @@ def translate(
     rules: Rules | None = None,
     align: Annotated[bool, Parameter(help="add word alignments as SOURCE-TARGET, words counted from 0")] = False,
     picture: PictureOption = "",
+    on_bad: OnBadOption = "",
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -67,6 +69,7 @@ def translate(
     options = named(search or SearchOptions(), sampling or SamplingOptions(), n_best=n_best, seed=seed)
     options |= {"banned": rules.ban, "align": align}
     check_runs("translate", [run, *ensemble], options)
+    read = Lines(texts, on_bad=on_bad)
     if picture:
         check_attention_picture(picture, texts)
     first, *others = load_runs([run, *ensemble], threads=threads)
@@ -76,13 +79,13 @@ def translate(
     count = itertools.count(1)
     with Waiting("translating", unit="lines", total=len(texts) or None) as waiting:
         predict = Predictor(first, settings, waiting)
-        for lines in chunks(texts):
+        for lines in read:
             prefixes = (rules.prefix,) * len(lines) if rules.prefix else ()
             for one in predict(lines, prefixes=prefixes):
                 line = next(count)
                 truncations.add(line, one.truncation)
                 if json:
-                    print_json({"line": line, **one.to_json()})
+                    print_json({"line": line, **one.to_json(), **read.facts(line)})
                 elif top > 1:
                     print_lines([f"{line}\t{text}" for text in one.lines(top=top)])
                 else:
@@ -90,3 +93,4 @@ def translate(
                 if picture:
                     draw_attention(first, lines[0], one, settings, picture)
     truncations.tell()
+    read.tell()

@@ -131,7 +131,7 @@ _COLUMNS = frozenset({"source", "target", "text", "text_b", "image", "label", "s
 _RENAMED = {"text": {"data.source": "data.text"}, "captions": {"data.source": "data.image"}}
 _GENERATION = frozenset({*_DECODING, "seed", "banned"})
 _TEXT_METRICS = frozenset({"metrics", "tokenize", "lowercase"})
-_FILE = frozenset({"data", "on_bad"})  # of which some rows may be bad
+_FILE = frozenset({"data", "on_bad"})  # of which some rows may be bad, as of standard input some lines
 _ROWS = frozenset({"split"})  # of a test set in which some rows may be of other splits
 
 TASKS: Mapping[str, TaskSpec] = {
@@ -200,7 +200,7 @@ TASKS: Mapping[str, TaskSpec] = {
             defaults={"training": {**_ADAMW, "learning_rate": 0.001}},
             end=_BY_STEPS,
             blank="[MASK]",
-            options={"predict": frozenset({"top"})},
+            options={"predict": frozenset({"top", "on_bad"})},
         ),
         TaskSpec(
             name="denoise",
@@ -220,6 +220,7 @@ TASKS: Mapping[str, TaskSpec] = {
             defaults={"training": {"label_smoothing": 0.0}, "decoding": {"beam": 1}},
             end=_BY_STEPS,
             blank="[MASK]",
+            options={"predict": frozenset({"on_bad"})},
         ),
         TaskSpec(
             name="classify",
