@@ -19,6 +19,18 @@ def test_scores_with_signatures(command: Any, trained: Path, corpus: tuple[str, 
     assert len(Path("out.de").read_text().splitlines()) == 90
 
 
+def test_the_output_keeps_a_line_for_a_pair_that_is_left_out(command: Any, trained: Path) -> None:
+    Path("t.en").write_bytes(b"a dog\n\xe9\nthe man\n")
+    Path("t.de").write_text("Hund ein\nHund\nMann der\n")
+    data = ("--data", "t.en", "t.de", "--on-bad", "keep-going")
+    outcome = command("evaluate", trained, *data, "--output", "out.de")
+    first, left_out, last = Path("out.de").read_text().splitlines()
+    assert (bool(first), left_out, bool(last)) == (True, "", True)
+    assert "note: out.de has an empty line for each pair left out, so that it stays aligned" in outcome.err
+    assert ": 2 sentences, " in outcome.err
+    assert "stays aligned" not in command("evaluate", trained, *data).err
+
+
 def test_json(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
     flags = ("--tokenize", "none", "--lowercase", "--beam", 1, "--json")
     outcome = command("evaluate", f"{trained}@40", "--data", *corpus, *flags)

@@ -40,7 +40,9 @@ def evaluate(
     output: Annotated[
         str,
         Parameter(
-            metavar="FILE", help="write what was generated there, one per line; or expected and predicted labels"
+            metavar="FILE",
+            help="write what was generated there, one per line, an empty one for a pair left out; or expected and"
+            " predicted labels",
         ),
     ] = "",
     picture: Annotated[
@@ -74,10 +76,17 @@ def evaluate(
     try:
         if output:
             write_output(output, found.output)
+            note_empty_lines(output, found)
         if picture:
             draw_confusion(found, picture, title=run)
     finally:  # the scores are shown even if the disk is full
         show_evaluation(run, loaded, found, json=json)
+
+
+def note_empty_lines(output: str, found: "Evaluation") -> None:
+    """Say that lines are empty, where some pairs were left out."""
+    if found.generated is not None and len(found.output) > found.count:
+        note(f"{output} has an empty line for each pair left out, so that it stays aligned with the test set")
 
 
 def show_evaluation(run: str, loaded: "Run[Any]", found: "Evaluation", *, json: bool) -> None:

@@ -42,7 +42,7 @@ class Evaluation:
     confusion:     which class was predicted for which
     predictions:   what the run says of each example, in their order, and what was `expected`
     generated:     the texts, where the task generates
-    output:        the lines that --output writes
+    output:        the lines that --output writes; for a pair that was left out, an empty one
     notes:         what a reader of the scores should know
     """
 

@@ -6,7 +6,7 @@ Works with any model that takes (source, lengths, target) and returns logits; to
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
+from regard.data.formats.rows import Bad
 from regard.data.pairs.dataset import Vocabulary, prepare_pairs
 from regard.data.pairs.rows import Pair, read_pairs
 from regard.data.pipeline.bad_rows import BadRows
@@ -146,7 +147,8 @@ class TranslationTask:
         check_metrics(options.metrics)
         check_tokenizer(options.tokenize)
         data = options.data or self.config.data
-        pairs, left_out = read_test_set(files, data)
+        rows, left_out = read_test_set(files, data)
+        pairs = [row for row in rows if isinstance(row, Pair)]
         sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
         began = time.perf_counter()
         predictions = self.predict(model, sources, options)
@@ -173,7 +175,7 @@ class TranslationTask:
             predictions=Results(predictions),
             expected=tuple(references),
             generated=Generated(sources=tuple(sources), references=(tuple(references),), outputs=tuple(outputs)),
-            output=tuple(map(one_line, outputs)),
+            output=tuple(aligned_lines(rows, outputs)),
             notes=tuple(notes),
         )
 
@@ -195,9 +197,17 @@ class TranslationTask:
         return mean_loss(partial(self.loss, model, smoothing=0.0), batches), len(pairs)
 
 
-def read_test_set(files: Sequence[str], data: DataConfig) -> tuple[list[Pair], BadRows]:
-    """Read pairs to score on, and which are bad; DataError if these are too many."""
+def read_test_set(files: Sequence[str], data: DataConfig) -> tuple[list[Pair | Bad], BadRows]:
+    """Read pairs to score on, bad ones in their places, and which are bad; DataError if these are too many."""
     bad_rows = BadRows("pair")
-    pairs = list(bad_rows.good(read_pairs(files, source=data.source, target=data.target)))
+    rows = list(read_pairs(files, source=data.source, target=data.target))
+    for _ in bad_rows.good(rows):
+        pass
     bad_rows.enforce(data.on_bad, files)
-    return pairs, bad_rows
+    return rows, bad_rows
+
+
+def aligned_lines(rows: Sequence[Pair | Bad], outputs: Sequence[str]) -> Iterator[str]:
+    """A line for each row, so that lines stay aligned with the test set: its translation, or nothing for a bad one."""
+    waiting = map(one_line, outputs)
+    return ("" if isinstance(row, Bad) else next(waiting) for row in rows)
