@@ -113,6 +113,12 @@ def keep_freed_memory() -> bool:
     return all(mallopt(parameter, value) == 1 for parameter, value in settings.items())
 
 
+def release_freed_memory() -> None:
+    """Give what was freed, and is kept for the next use, back to the system, so that it counts as available."""
+    if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def mix(*parts: int | str) -> int:
     """Mix a seed with what it is for, such as (seed, "order", epoch), into 63 bits that look unrelated."""
     digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()

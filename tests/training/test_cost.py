@@ -19,8 +19,9 @@ from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.translation.examples import PairBatch
 from regard.tasks.translation.task import TranslationTask
 from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
-from regard.training.cost import SavedActivations, activation_bytes, meta_model, training_flops
+from regard.training.cost import activation_bytes, meta_model, training_flops
 from regard.training.paper import RUNS, TOKENS, VOCAB_SIZE
+from regard.training.saved_activations import SavedActivations
 from regard.training.synthetic_batch import synthetic_loss
 
 CPU = torch.device("cpu")

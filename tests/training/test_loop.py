@@ -42,6 +42,9 @@ class Rows:
     def batch(self, indices: Indices, device: torch.device) -> tuple[Tensor, Tensor]:
         return X[indices].to(device), Y[indices].to(device)
 
+    def size(self, indices: Indices) -> int:
+        return len(indices)
+
     def places(self, indices: Indices) -> list[str]:
         return [f"rows.txt:{index + 1}" for index in indices]
 

@@ -61,6 +61,9 @@ class CorpusExamples:
     def fixed_order(self) -> list[Indices]:
         return batching.fixed_batches(self.lengths, self.batch_tokens)
 
+    def size(self, indices: Indices) -> int:
+        return len(indices) * int(self.lengths[indices].max())
+
     def places(self, indices: Indices) -> list[str]:
         return locations(self.corpus, self.files, indices)
 

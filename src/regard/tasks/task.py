@@ -45,6 +45,10 @@ class Examples(Protocol):
         """Put examples together, padded."""
         ...
 
+    def size(self, indices: Indices) -> int:
+        """What the budget of a batch counts of these examples: tokens, padded, or images."""
+        ...
+
     def places(self, indices: Indices) -> list[str]:
         """Where the examples come from, as FILE:LINE."""
         ...

@@ -20,7 +20,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -31,6 +30,7 @@ from regard.parts.convolution import BatchNorm
 from regard.parts.recurrent import Cell
 from regard.parts.taps import listening
 from regard.training.batch_shape import AnyBatchShape, ImageBatchShape
+from regard.training.saved_activations import SavedActivations
 from regard.training.synthetic_batch import META, synthetic_loss
 
 PASSES = 3  # a product forwards, and two backwards: the gradients of both its factors
@@ -94,29 +94,6 @@ def _interpolated(count: Callable[[AnyBatchShape], float], batch: AnyBatchShape)
     share = batch.target_length - whole
     shorter, longer = (replace(batch, target_length=length) for length in (whole, whole + 1))
     return count(shorter) if not share else (1 - share) * count(shorter) + share * count(longer)
-
-
-class SavedActivations:
-    """What autograd keeps for the backward pass inside `hooks`, each block of memory once, without the model's own."""
-
-    def __init__(self, model: nn.Module) -> None:
-        own = (*model.parameters(), *model.buffers())
-        self._own = {tensor.untyped_storage()._cdata for tensor in own}
-        self._storages: dict[int, torch.UntypedStorage] = {}  # held, so that no other takes the place of one
-
-    def hooks(self) -> saved_tensors_hooks:
-        """The block in which is counted."""
-        return saved_tensors_hooks(self._save, lambda tensor: tensor)
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(storage.nbytes() for storage in self._storages.values())
-
-    def _save(self, tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in self._own:
-            self._storages[storage._cdata] = storage
-        return tensor
 
 
 @contextmanager

@@ -119,14 +119,19 @@ def gradients(trainer: Trainer, batches: Iterable[Any], *, step: int) -> tuple[f
     trainer.optimizer.zero_grad()
     total_loss, total_weight = 0.0, 0.0
     for micro, batch in enumerate(batches):
-        number = mix(trainer.seed, step, micro)
-        with fork_rng(devices=[]), seeded(number, trainer.machine.device), trainer.machine.autocast():
-            _seed_torch(number, trainer.machine.device)
-            loss, weight = trainer.task.loss(trainer.model, batch, smoothing=trainer.config.label_smoothing)
+        loss, weight = batch_loss(trainer, batch, seed=mix(trainer.seed, step, micro))
         loss.backward()
         total_loss += float(loss.detach())
         total_weight += weight
     return total_loss, total_weight
+
+
+def batch_loss(trainer: Trainer, batch: Any, *, seed: int) -> tuple[Tensor, float]:
+    """The forward pass: the sum of the losses of a batch, and its weight; whatever is random in it is of this seed."""
+    device = trainer.machine.device
+    with fork_rng(devices=[]), seeded(seed, device), trainer.machine.autocast():
+        _seed_torch(seed, device)
+        return trainer.task.loss(trainer.model, batch, smoothing=trainer.config.label_smoothing)
 
 
 def seconds_per_step(trainer: Trainer) -> float:

@@ -39,7 +39,7 @@ from regard.tasks import find_task
 from regard.tasks.options import Progress
 from regard.tasks.spec import find_spec
 from regard.tasks.task import Task
-from regard.training import init_from, weight_transfer
+from regard.training import init_from, step_memory, weight_transfer
 from regard.training.events import Event, Noted
 from regard.training.fine_tuning import check_fine_tuning
 from regard.training.session import Session, training_state
@@ -88,10 +88,11 @@ def train(
             else None
         )
         session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
-        if dry_run:
-            with errors_of_network(prepared.task, is_custom=is_custom):
+        with errors_of_network(prepared.task, is_custom=is_custom):
+            step_memory.refuse_too_large(session.trainer)
+            if dry_run:
                 yield session.report()
-            return
+                return
         # Only now, so that files that cannot be used leave no folder behind.
         with locked(RunFolder.create(path)):
             checkpoints.clean(run)
@@ -164,6 +165,7 @@ def resume(
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
         with errors_of_network(prepared.task, is_custom=is_custom):
+            step_memory.refuse_too_large(session.trainer)
             yield from session.train()
 
 

@@ -51,6 +51,9 @@ class BatchedImages:
     def fixed_order(self) -> list[Indices]:
         return in_order(len(self), self.batch_images)
 
+    def size(self, indices: Indices) -> int:
+        return len(indices)
+
     def places(self, indices: Indices) -> list[str]:
         return self.images.places(indices)
 

@@ -92,5 +92,8 @@ class WindowExamples:
         documents = begins.cumsum(1) if bool(begins[:, 1:].any()) else None
         return WindowBatch(ids, targets, mask, documents)
 
+    def size(self, indices: Indices) -> int:
+        return len(indices) * self.context
+
     def places(self, indices: Indices) -> list[str]:
         return stream_locations(self.corpus, self.files, np.maximum(indices, 0))
