@@ -246,6 +246,8 @@ def test_a_tag_for_each_vector(command: Any, tmp_path: Path) -> None:
     sets = [part for one in (*sizes, "training.warmup=0", "runtime.threads=1") for part in ("--set", one)]
     trained = command("train", "tag", "--train", "train.npz", "--model", "birnn", "--steps", 20, "--run", "run", *sets)
     assert trained.code == 0
+    assert "1,024 vectors per batch" in trained.err
+    assert " vectors/s " in trained.err and "words" not in trained.err
     Path("a.csv").write_text("who,x\nann,1\nann,-1\nbob,1\n")
     outcome = command("predict", "run", "--data", "a.csv", "--text", "who")
     assert outcome.lines == ["ann\t0\tup", "ann\t1\tdown", "bob\t0\tup"]

@@ -56,8 +56,8 @@ def test_every_end_is_named(training: TrainingConfig, text: str) -> None:
 
 def test_batches_of_an_update_are_named() -> None:
     four = TrainingConfig(accumulate=4)
-    assert learning(four, "translate").startswith("4,096 tokens per batch, 4 batches per update, ")
-    assert learning(four, "image").startswith("128 images per batch, 4 batches per update, ")
+    assert learning(four, "tokens").startswith("4,096 tokens per batch, 4 batches per update, ")
+    assert learning(four, "images").startswith("128 images per batch, 4 batches per update, ")
 
 
 def test_threads_matter_on_a_cpu_only() -> None:

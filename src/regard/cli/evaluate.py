@@ -70,7 +70,8 @@ def evaluate(
         refuse_picture(picture, data)
     settings = settings_of(options, but=("output", "picture"))
     [loaded] = load_runs([run], threads=threads)
-    stages = Stages(unit=spec.unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE)
+    unit = getattr(loaded.task, "unit", spec.unit)  # sequences, where these are of vectors
+    stages = Stages(unit=unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE)
     with stages:
         found = loaded.evaluate_with(data, loaded.options({**settings, "progress": stages}))
     try:

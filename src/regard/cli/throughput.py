@@ -4,7 +4,6 @@ import math
 import time
 
 from regard.cli.terminal import duration
-from regard.tasks.spec import find_spec
 from regard.training.events import Report
 from regard.training.loop import Update
 
@@ -21,7 +20,7 @@ class Throughput:
         self.before = report.seconds
         self.loss = math.nan
         self.per_second = 0.0
-        self.unit = find_spec(report.config.task).throughput_unit
+        self.unit = report.throughput_unit
         self._began = time.monotonic()
 
     def add(self, update: Update) -> None:

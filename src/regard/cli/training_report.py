@@ -3,7 +3,6 @@
 from regard.cli.terminal import duration, size
 from regard.config import TrainingConfig
 from regard.evaluation.metrics import find_metric
-from regard.tasks.spec import find_spec
 from regard.training.events import Report
 
 
@@ -15,7 +14,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
         ("run", f"{report.run}{f', from step {report.step:,}' if report.step else ''}"),
         ("model", f"{model}, {report.n_parameters:,} parameters"),
         *report.facts,
-        ("learning", learning(config.training, config.task)),
+        ("learning", learning(config.training, report.batch_unit)),
         ("end", end(config.training)),
         ("machine", machine(report)),
         ("time", time_needed(report)),
@@ -23,11 +22,9 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def learning(training: TrainingConfig, task: str) -> str:
-    """How fast is learned, and from how much at once."""
-    size, unit = (
-        (training.batch_images, "images") if find_spec(task).reads_images else (training.batch_tokens, "tokens")
-    )
+def learning(training: TrainingConfig, unit: str) -> str:
+    """How fast is learned, and from how much at once, in its unit."""
+    size = training.batch_images if unit == "images" else training.batch_tokens
     batch = f"{size:,} {unit} per batch"
     if training.accumulate > 1:
         batch += f", {training.accumulate} batches per update"

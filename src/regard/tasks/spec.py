@@ -92,6 +92,11 @@ class TaskSpec:
         return self.reads in ("images", "captions")
 
     @property
+    def batch_unit(self) -> str:
+        """What batches are counted in; where sequences are of vectors, these."""
+        return "images" if self.reads_images else "tokens"
+
+    @property
     def reads_text(self) -> bool:
         """Whether there is a tokenizer."""
         return self.reads != "images"

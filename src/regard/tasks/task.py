@@ -84,6 +84,8 @@ class Prepared:
     facts: tuple[tuple[str, str], ...]  # what the report shows, label and text
     hashes: Mapping[str, str]  # the content of each file that was read
     example: str = ""  # what the command that uses the run may be given, where it is not as the task's spec has it
+    throughput_unit: str = ""  # what is counted per second, and
+    batch_unit: str = ""  # what in a batch, where these are not as the task's spec has them
 
 
 class Task(Protocol):

@@ -24,7 +24,9 @@ class Report:
     checkpoint_bytes: int
     step: int  # where the run goes on from
     seconds: float  # how long it has trained so far
-    example: str = ""  # what the command that uses the run may be given, where it is not as the task's spec has it
+    example: str = ""  # what the command that uses the run may be given
+    throughput_unit: str = "tokens"  # what is counted per second
+    batch_unit: str = "tokens"  # what is counted in a batch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,7 @@ class Session:
 
     def report(self) -> Report:
         """Say what is known before the next step, the time of a step measured."""
+        spec = self.prepared.task.spec
         model = self.trainer.model
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
         weights = count_bytes(model.state_dict()) * (1 if self.trainer.ema is None else 2)
@@ -114,6 +115,8 @@ class Session:
             step=self.state.cursor.step,
             seconds=self.state.seconds,
             example=self.prepared.example,
+            throughput_unit=self.prepared.throughput_unit or spec.throughput_unit,
+            batch_unit=self.prepared.batch_unit or spec.batch_unit,
         )
 
     def train(self) -> Iterator[Event]:

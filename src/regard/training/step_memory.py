@@ -1,9 +1,9 @@
 """The memory of a training step, estimated before the first one: a batch that cannot fit is refused, not killed.
 
 Counted is what a step holds at once whatever the allocator does: the activations that autograd keeps for the backward pass,
-and Adam's moments. Some examples of the largest batch are read, then twice as many: the others cost in proportion. What a
-step takes beyond that (gradients, buffers of kernels) is not counted, so that nothing is refused that might have fitted:
-real steps took 1.3 to 2.3 times as much (docs/LOG.md).
+and the optimizer's state. Some examples of the largest batch are read, then twice as many: the others cost in proportion.
+What a step takes beyond that (gradients, buffers of kernels) is not counted, so that nothing is refused that might have
+fitted: real steps took 1.3 to 2.3 times as much (docs/LOG.md).
 """
 
 import math
@@ -15,6 +15,7 @@ from regard import runtime
 from regard.errors import ConfigError
 from regard.tasks.task import Indices
 from regard.training.loop import Trainer, batch_loss
+from regard.training.optimizer import count_state
 from regard.training.saved_activations import SavedActivations
 
 FEWEST = 8  # examples of a batch from which on a part of it stands for the whole
@@ -55,7 +56,7 @@ def refuse_too_large(trainer: Trainer) -> None:
     free = runtime.available_memory(trainer.machine.device)
     if step is None or free is None or step.needed <= free:
         return
-    unit = "images" if trainer.task.spec.reads_images else "tokens"
+    unit = trainer.task.spec.batch_unit
     number = step.fitting(free)
     times = trainer.config.accumulate * math.ceil(step.size / number) if number else 0
     raise ConfigError(
@@ -82,7 +83,7 @@ def estimate_step(trainer: Trainer) -> StepMemory | None:
         size=trainer.examples.size(batch),
         n_examples=len(batch),
         per_example=per_example,
-        fixed=max(0.0, less - count * per_example) + _moments(trainer),
+        fixed=max(0.0, less - count * per_example) + _optimizer_bytes(trainer),
     )
 
 
@@ -98,7 +99,6 @@ def _saved_bytes(trainer: Trainer, examples: Indices) -> int:
     return saved.n_bytes
 
 
-def _moments(trainer: Trainer) -> int:
-    """The bytes that Adam will take for two moments of each parameter, if it does not have them yet."""
-    has_them = bool(trainer.optimizer.state())
-    return 0 if has_them else 2 * sum(parameter.nbytes for parameter in trainer.optimizer.named.values())
+def _optimizer_bytes(trainer: Trainer) -> int:
+    """The bytes that the optimizer's state will take, if there is none yet."""
+    return 0 if trainer.optimizer.state() else 4 * count_state(trainer.model, trainer.config.optimizer)

@@ -391,6 +391,7 @@ def test_sequences_of_vectors_are_classified(tmp_path: Path) -> None:
     settings = {"data.train": [file], "data.valid": [file], "model.max_positions": 5}
     prepared = prepare(tmp_path, settings)
     facts = dict(prepared.facts)
+    assert (prepared.throughput_unit, prepared.batch_unit) == ("sequences", "vectors")
     assert facts["training"].startswith("30 sequences, ") and facts["training"].endswith(" vectors")
     assert facts["features"] == "2 a vector"
     assert facts["max length"] == "5 vectors: the model has positions for 5"

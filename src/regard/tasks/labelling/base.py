@@ -98,12 +98,16 @@ class LabellingTask(ABC):
         task = cls(found.tokenizer, config, cls.table_of(found))
         train, valid = task.examples(found.train, found.train_files), task.examples(found.valid, found.valid_files)
         facts = preparation_facts(task, found, train, valid)
-        example = ""
+        prepared = Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
         if of_vectors:
             example = f"--data FILE{Path(config.data.train[0]).suffix}"
-        elif task.table.pairs:
-            example = '"…" --text-b "…"'
-        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes, example=example)
+            return replace(prepared, example=example, throughput_unit=task.weighed, batch_unit="vectors")
+        return replace(prepared, example='"…" --text-b "…"') if task.table.pairs else prepared
+
+    @property
+    def weighed(self) -> str:
+        """What the weight of a loss is a number of, in the plural."""
+        return self.spec.throughput_unit if self.tokenizer is not None else "sequences"
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> Self:

@@ -149,8 +149,8 @@ class TaggingTask(LabellingTask):
         gold = np.asarray(corpus.ragged["tags"].values, np.int64)
         loss, n_words = self.loss_of(torch.from_numpy(words), torch.from_numpy(gold), smoothing=0.0)
         scores = [
-            Score(name="loss", value=float(loss) / n_words, signature=f"unit:{self.tagged.removesuffix('s')}"),
-            accuracy(gold, words.argmax(1), unit=self.tagged),
+            Score(name="loss", value=float(loss) / n_words, signature=f"unit:{self.weighed.removesuffix('s')}"),
+            accuracy(gold, words.argmax(1), unit=self.weighed),
         ]
         if not are_entities(self.table.labels):
             return scores
@@ -171,7 +171,7 @@ class TaggingTask(LabellingTask):
         return TaggedText(words=words, tags=tags, probabilities=probabilities, n_segments=n_segments)
 
     @property
-    def tagged(self) -> str:
+    def weighed(self) -> str:
         """What has tags, in the plural."""
         return "words" if self.tokenizer is not None else "vectors"
 
@@ -186,7 +186,7 @@ class TaggingTask(LabellingTask):
         if are_entities(self.table.labels):
             report = entity_report(found.expected, predicted)
         else:
-            report = tag_report(found.expected, predicted, unit=self.tagged)
+            report = tag_report(found.expected, predicted, unit=self.weighed)
         return replace(
             found,
             statistics=tuple(self._statistics(found.expected, predicted)),
@@ -202,7 +202,7 @@ class TaggingTask(LabellingTask):
         self, expected: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
     ) -> Iterator[Statistics]:
         """What each sentence adds; how many entities a run predicts makes its score no other than that of another run."""
-        for one in tag_statistics(expected, predicted, labels=self.table.labels, unit=self.tagged):
+        for one in tag_statistics(expected, predicted, labels=self.table.labels, unit=self.weighed):
             fields = (field for field in one.signature.split("|") if not field.startswith("predicted:"))
             yield replace(one, signature="|".join(fields))
 
