@@ -7,7 +7,15 @@ import pytest
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import SPACED, learn
 from regard.errors import UsageError
-from regard.tasks.denoising.fill_mask import Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.denoising.fill_mask import (
+    Filled,
+    Guess,
+    find_blanks,
+    list_texts,
+    most_tokens,
+    only_window,
+    show_blanks,
+)
 
 TEXTS = ["The dog barks.", "The cat sees (the dog).", "dogs bark, the old dog sleeps", "Über Äpfel läuft ein Käfer"] * 5
 BLANK = 4
@@ -92,16 +100,50 @@ def test_a_text_without_a_blank_is_refused() -> None:
     )
 
 
-def test_a_text_longer_than_the_positions_is_refused() -> None:
+def test_of_a_long_text_what_stands_around_the_blanks_is_read() -> None:
+    own = tokenizer("characters")
+
+    def read(text: str, most: int | None) -> list[tuple[str, int, int, bool]]:
+        """The windows of a text, with _ for a blank; which blanks of each are its own; whether it is cut."""
+        return [
+            ("_".join(map(own.decode, one.blanks.ids)), one.own.start, one.own.stop, one.cut)
+            for one in find_blanks(text.replace("_", "[MASK]"), own).windows(most)
+        ]
+
+    assert read("the_dog_s", 9) == read("the_dog_s", None) == [("the_dog_s", 0, 2, False)]
+    assert read("dogs bark_the old dog", 5) == [("rk_th", 0, 1, True)]
+    assert read("_dogs bark", 5) == [("_dogs", 0, 1, True)]
+    assert read("dogs bark_", 5) == [("bark_", 0, 1, True)]
+    assert read("dogs _a_ bark, the_dog", 8) == [("s _a_ ba", 0, 2, True), (" the_dog", 0, 1, True)]
+    assert read("a_e_l_s_d", 6) == [("a_e_l_", 0, 2, True), ("_l_s_d", 1, 3, True)], "the others stay blanks"
+    assert read("__", 1) == [("_", 0, 1, True), ("_", 0, 1, True)]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 10, 30])
+@pytest.mark.parametrize("text", ["_", "____", "the old_dog sees the cat_the_dog_s", "_dogs bark, the old dog sleeps_"])
+def test_every_blank_of_a_long_text_is_read_once(text: str, most: int) -> None:
+    own = tokenizer("characters")
+    blanks = find_blanks(text.replace("_", "[MASK]"), own)
+    windows = blanks.windows(most)
+    assert all(len(one.blanks.row([BLANK] * one.blanks.count)) <= most for one in windows)
+    assert sum(len(range(one.blanks.count)[one.own]) for one in windows) == blanks.count
+
+
+def test_how_many_tokens_positions_leave_room_for() -> None:
     class Short:
         max_length = 7
 
-    check_fits(Short(), ["a"], [7])
-    check_fits(object(), ["a"], [8])
+    assert most_tokens(Short(), n_specials=2) == 5
+    assert most_tokens(object(), n_specials=2) is None
+
+
+def test_a_picture_shows_one_window() -> None:
+    blanks = find_blanks("dogs [MASK] bark, the [MASK] dog", tokenizer("characters"))
+    assert only_window(blanks, None) is blanks
     with pytest.raises(UsageError) as caught:
-        check_fits(Short(), ["a", "The dog barks"], [7, 8])
+        only_window(blanks, 8)
     assert str(caught.value) == (
-        "The text 'The dog barks' has 8 tokens, and the model reads at most 7.\nLeave out what stands far from the blanks."
+        "The text was read around its blanks in 2 parts, and a picture shows one.\nGive a shorter text."
     )
 
 
@@ -136,4 +178,5 @@ def test_a_filled_text_shows_itself() -> None:
     assert found.to_json() == {
         "filled": "The dog\nbarks.",
         "blanks": [[{"text": " dog", "probability": 0.75}, {"text": " cat\t", "probability": 0.125}]],
+        "cut": False,
     }

@@ -370,16 +370,25 @@ def test_guesses_of_a_bpe_have_their_space(tmp_path: Path) -> None:
     assert found.text == f"The old{best} barks."
 
 
-def test_texts_that_cannot_be_filled(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module], tmp_path: Path) -> None:
+def test_texts_that_cannot_be_filled(learned: tuple[MaskedLMTask, SegmentExamples, nn.Module]) -> None:
     task, _, model = learned
     with pytest.raises(UsageError, match=r"There is no \[MASK\] in 'The dog barks.'"):
         task.predict(model, ["The [MASK] barks.", "The dog barks."], MaskOptions())
     with pytest.raises(UsageError, match="At least 1 guess is made for each blank, not 0"):
         task.predict(model, ["The [MASK] barks."], MaskOptions(top=0))
-    short, _, few = parts(prepare(tmp_path, {"model.max_positions": 8, "tokenizer.kind": "words"}))
-    short.predict(few, ["The dog barks. The [MASK]"], MaskOptions())
-    with pytest.raises(UsageError, match=r"has 9 tokens, and the model reads at most 8"):
-        short.predict(few, ["The dog barks. The old [MASK]"], MaskOptions())
+
+
+def test_of_a_long_text_what_stands_around_the_masks_is_read(tmp_path: Path) -> None:
+    task, _, model = parts(prepare(tmp_path, {"model.max_positions": 8, "tokenizer.kind": "words"}))
+    model.eval()
+    whole, long = task.predict(model, ["dog barks . The old [MASK]", "The dog barks . The old [MASK]"], MaskOptions())
+    assert (whole.cut, long.cut, long.truncation) == (False, True, "read around the blanks")
+    assert long.text == f"The {whole.text}"
+    assert [one.text for one in long.guesses[0]] == [one.text for one in whole.guesses[0]]
+    far = "The [MASK] barks . The old dog barks . The old [MASK] sees the dog ."
+    [found] = task.predict(model, [far], MaskOptions())
+    assert (len(found.guesses), found.cut) == (2, True)
+    assert found.text.endswith(" sees the dog .") and "[MASK]" not in found.text
 
 
 # Bad input

@@ -284,8 +284,11 @@ def test_what_is_written_fits_the_positions(tmp_path: Path) -> None:
     task, _, model = parts(prepare(tmp_path, settings), positions="learned", max_positions=16)
     [found] = task.predict(model.eval(), ["The [MASK] dog"], OPTIONS)
     assert found.text.startswith("The")
-    with pytest.raises(UsageError, match="has 17 tokens, and the model reads at most 16"):
-        task.predict(model, ["The [MASK]" + " dog" * 14], OPTIONS)
+    whole, long = task.predict(model, ["The [MASK]" + " dog" * 13, "The [MASK]" + " dog" * 14], OPTIONS)
+    assert (whole.cut, long.cut, long.truncation) == (False, True, "read around the blanks")
+    assert long.text == f"{whole.text} dog"
+    [far] = task.predict(model, ["The [MASK]" + " dog" * 20 + " [MASK] dog"], OPTIONS)
+    assert (len(far.guesses), far.cut, "[MASK]" in far.text) == (2, True, False)
 
 
 def test_texts_that_cannot_be_filled(learned: tuple[DenoisingTask, Transformer]) -> None:

@@ -31,12 +31,18 @@ class Filled(Result):
     """A text with blanks, the text with the best guess in each of them, and for each its guesses, best first.
 
     ids: all tokens that a decoder wrote, the end token among them; an encoder writes none
+    cut: whether only what stands around the blanks was read, as the text is longer than the model's positions
     """
 
     source: str
     text: str
     guesses: tuple[tuple[Guess, ...], ...]
     ids: tuple[int, ...] = ()
+    cut: bool = False
+
+    @property
+    def truncation(self) -> str:
+        return "read around the blanks" if self.cut else ""
 
     def lines(self, *, top: int = 0) -> list[str]:
         guesses = [
@@ -51,7 +57,7 @@ class Filled(Result):
 
     def to_json(self, *, top: int = 0) -> dict[str, Any]:
         blanks = [[{"text": one.text, "probability": one.probability} for one in own] for own in self.guesses]
-        return {"filled": self.text, "blanks": blanks}
+        return {"filled": self.text, "blanks": blanks, "cut": self.cut}
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Blanks:
 
     @property
     def count(self) -> int:
-        return len(self.parts) - 1
+        return len(self.ids) - 1
 
     def row(self, blanks: Sequence[int]) -> list[int]:
         """The ids of the whole text, with these in the blanks."""
@@ -73,6 +79,35 @@ class Blanks:
         for blank, part in zip(blanks, self.ids[1:], strict=True):
             ids += [blank, *part]
         return ids
+
+    def windows(self, most: int | None) -> "list[Window]":
+        """The text as a model reads it that takes so many tokens (None: any number): whole, or what is around its blanks.
+
+        Blanks that are far apart have windows of their own; in each they stand in the inner half.
+        """
+        places = [sum(map(len, self.ids[: n + 1])) + n for n in range(self.count)]
+        length = len(self.row([0] * self.count))
+        if most is None or length <= most:
+            return [Window(self, slice(0, self.count), cut=False)]
+        found, first = [], 0
+        while first < self.count:
+            last = max(n for n in range(first, self.count) if n == first or places[n] - places[first] < most // 2)
+            around = most - (places[last] - places[first] + 1)
+            end = min(length, max(0, places[first] - around // 2) + most)
+            begin = max(0, end - most)
+            before = sum(place < begin for place in places)
+            found.append(Window(self._between(begin, end), slice(first - before, last - before + 1), cut=True))
+            first = last + 1
+        return found
+
+    def _between(self, begin: int, end: int) -> "Blanks":
+        """What stands from one place of the whole row to another."""
+        ids, place = [], 0  # of each part, and where it begins
+        for part in self.ids:
+            if place + len(part) >= begin and place <= end:
+                ids.append(part[max(0, begin - place) : max(0, end - place)])
+            place += len(part) + 1
+        return Blanks(self.text, (), tuple(ids), self.tokenizer)
 
     def guesses(self, fillings: Sequence[Sequence[int]]) -> list[str]:
         """What ids in the blanks mean there, spaces among it."""
@@ -88,6 +123,15 @@ class Blanks:
     def filled(self, texts: Sequence[str]) -> str:
         """The text with these in its blanks."""
         return "".join(one for pair in zip_longest(self.parts, texts, fillvalue="") for one in pair)
+
+
+@dataclass(frozen=True)
+class Window:
+    """What is read at once of a text: all of it, or a stretch (`cut`); of its blanks, its own are filled there."""
+
+    blanks: Blanks
+    own: slice
+    cut: bool
 
 
 def has_blank(text: str) -> bool:
@@ -112,15 +156,21 @@ def find_blanks(text: str, tokenizer: Tokenizer) -> Blanks:
     return Blanks(text, parts, ids, tokenizer)
 
 
-def check_fits(model: object, texts: Sequence[str], lengths: Sequence[int]) -> None:
-    """Refuse a text of more tokens than the model has positions for."""
+def most_tokens(model: object, *, n_specials: int) -> int | None:
+    """How many tokens of a text the model's positions leave room for beside so many special ones; None: any number."""
     limit = max_length(model)
-    for text, length in zip(texts, lengths, strict=True):
-        if limit is not None and length > limit:
-            raise UsageError(
-                f"The text '{excerpt(text)}' has {length:,} tokens, and the model reads at most {limit:,}.",
-                "Leave out what stands far from the blanks.",
-            )
+    return None if limit is None else max(1, limit - n_specials)
+
+
+def only_window(blanks: Blanks, most: int | None) -> Blanks:
+    """What is read of a text of which a picture is drawn; UsageError where that is more than one stretch."""
+    first, *others = blanks.windows(most)
+    if others:
+        raise UsageError(
+            f"The text was read around its blanks in {len(others) + 1} parts, and a picture shows one.",
+            "Give a shorter text.",
+        )
+    return first.blanks
 
 
 def show_blanks(ids: Sequence[int], blanks: Collection[int], tokenizer: Tokenizer) -> str:

@@ -8,6 +8,7 @@ no worse without it (Liu et al. 2019, 4.2).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,13 +29,23 @@ from regard.tasks.attention import AttentionWeights, read_attention, token_label
 from regard.tasks.batches import padded
 from regard.tasks.denoising.base import HiddenTextTask, batches
 from regard.tasks.denoising.examples import SegmentBatch, SegmentExamples
-from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.denoising.fill_mask import (
+    Blanks,
+    Filled,
+    Guess,
+    find_blanks,
+    list_texts,
+    most_tokens,
+    only_window,
+    show_blanks,
+)
 from regard.tasks.offers import device_of, has_masked_head
 from regard.tasks.options import Count, Options, no_count
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Indices, Sample
 
+Likeliest = list[tuple[int, float]]  # tokens for a blank, and how likely each is, the likeliest first
 Inputs = tuple[Tensor, Tensor, Tensor]  # ids (B, T), lengths (B,), and the places (N,) among B·T of what is hidden
 
 
@@ -136,43 +147,51 @@ class MaskedLMTask(HiddenTextTask):
         if options.top < 1:
             raise UsageError(f"At least 1 guess is made for each blank, not {options.top}.", "Ask for 1 or more.")
         found = [find_blanks(text, self.tokenizer) for text in inputs]
-        start, end = self.tokenizer.start_id, self.tokenizer.end_id
-        rows = [[start, *blanks.row([self.mask_id] * blanks.count), end] for blanks in found]
-        lengths = [len(row) for row in rows]
-        check_fits(model, inputs, lengths)
+        most = most_tokens(model, n_specials=2)
+        read = [blanks.windows(most) for blanks in found]
+        windows = [window for own in read for window in own]
+        rows = [self._row(window.blanks) for window in windows]
 
-        def run(numbers: list[int]) -> list[Filled]:
-            own = [found[number] for number in numbers], [rows[number] for number in numbers]
-            return self._fill(model, *own, top=options.top)
+        def run(numbers: list[int]) -> list[list[Likeliest]]:
+            guessed = self._guess(model, [rows[number] for number in numbers], top=options.top)
+            return [own[windows[number].own] for number, own in zip(numbers, guessed, strict=True)]
 
         batch_size, progress = self.config.decoding.batch_size, partial(options.progress, "reading")
         with torch.inference_mode():
-            return Results(run_in_batches(lengths, run, batch_size=batch_size, progress=progress))
+            guesses = iter(run_in_batches([len(row) for row in rows], run, batch_size=batch_size, progress=progress))
+        return Results(
+            self._filled(blanks, [one for window in islice(guesses, len(own)) for one in window], cut=own[0].cut)
+            for blanks, own in zip(found, read, strict=True)
+        )
 
     def attention(self, model: Any, text: str, result: Filled, options: MaskOptions) -> AttentionWeights:
         """How the tokens of a text with blanks attend to each other."""
-        blanks = find_blanks(text, self.tokenizer)
-        ids = [self.tokenizer.start_id, *blanks.row([self.mask_id] * blanks.count), self.tokenizer.end_id]
+        ids = self._row(only_window(find_blanks(text, self.tokenizer), most_tokens(model, n_specials=2)))
         inputs, lengths = padded([ids], self.tokenizer.pad_id, device_of(model))
         return read_attention(model, lambda: model(inputs, lengths), token_labels(self.tokenizer, ids))
 
-    def _fill(self, model: nn.Module, found: list[Blanks], rows: list[list[int]], *, top: int) -> list[Filled]:
+    def _row(self, blanks: Blanks) -> list[int]:
+        """What an encoder reads of a text with blanks."""
+        return [self.tokenizer.start_id, *blanks.row([self.mask_id] * blanks.count), self.tokenizer.end_id]
+
+    def _guess(self, model: nn.Module, rows: list[list[int]], *, top: int) -> list[list[Likeliest]]:
+        """The likeliest tokens for each blank of each row."""
         ids, lengths = padded(rows, self.tokenizer.pad_id, device_of(model))
         places = (ids == self.mask_id).flatten().nonzero()[:, 0]
         probabilities = _logits(model, ids, lengths, places).softmax(dim=1)
         # What no training text hides must not be guessed either.
         ordinary = torch.from_numpy(self.ordinary).to(ids.device)
         values, tokens = (probabilities * ordinary).topk(min(top, int(ordinary.sum())), dim=1)
-        counts = [blanks.count for blanks in found]
-        filled = []
-        for blanks, own_values, own_tokens in zip(found, values.split(counts), tokens.split(counts), strict=True):
-            guesses = tuple(
-                tuple(Guess(text=self.tokenizer.piece_text(token), probability=value) for token, value in pairs)
-                for pairs in map(zip, own_tokens.tolist(), own_values.tolist())
-            )
-            best = blanks.guesses(own_tokens[:, :1].tolist())
-            filled.append(Filled(source=blanks.text, text=blanks.filled(best), guesses=guesses))
-        return filled
+        found = (list(zip(*one, strict=True)) for one in zip(tokens.tolist(), values.tolist(), strict=True))
+        return [list(islice(found, row.count(self.mask_id))) for row in rows]
+
+    def _filled(self, blanks: Blanks, guesses: Sequence[Likeliest], *, cut: bool) -> Filled:
+        best = blanks.guesses([[own[0][0]] for own in guesses])
+        named = tuple(
+            tuple(Guess(text=self.tokenizer.piece_text(token), probability=value) for token, value in own)
+            for own in guesses
+        )
+        return Filled(source=blanks.text, text=blanks.filled(best), guesses=named, cut=cut)
 
     def _inputs(self, batch: SegmentBatch, shown: Indices, hidden: Choices) -> tuple[Inputs, Tensor]:
         """What a model reads of a batch, and the targets (N,)."""

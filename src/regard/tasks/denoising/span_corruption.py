@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,17 @@ from regard.tasks.attention import AttentionWeights, written_attention
 from regard.tasks.batches import padded
 from regard.tasks.denoising.base import HiddenTextTask
 from regard.tasks.denoising.examples import SegmentBatch
-from regard.tasks.denoising.fill_mask import Blanks, Filled, Guess, check_fits, find_blanks, list_texts, show_blanks
+from regard.tasks.denoising.fill_mask import (
+    Blanks,
+    Filled,
+    Guess,
+    Window,
+    find_blanks,
+    list_texts,
+    most_tokens,
+    only_window,
+    show_blanks,
+)
 from regard.tasks.generation import Generator, in_batches, longest_output
 from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import GenerationOptions
@@ -116,44 +127,61 @@ class DenoisingTask(HiddenTextTask):
                     f"The text '{excerpt(blanks.text)}' has {blanks.count} blanks, and a model knows {len(self.gaps)}.",
                     "Fill it in parts.",
                 )
-        rows = [[*blanks.row(self.gaps[: blanks.count]), self.tokenizer.end_id] for blanks in found]
-        lengths = [len(row) for row in rows]
-        check_fits(model, inputs, lengths)
+        most = most_tokens(model, n_specials=1)
+        read = [blanks.windows(most) for blanks in found]
+        windows = [window for own in read for window in own]
+        rows = [self._row(window.blanks) for window in windows]
+        # What is drawn for a text depends on its number, and on those of its windows.
+        keys = [line + (number << 64) for line, own in enumerate(read) for number in range(len(own))]
         generator = self._generator(model, options)
 
-        def run(numbers: list[int]) -> list[Filled]:
-            counts = [found[number].count for number in numbers]
-            written = self._generate(generator, [rows[number] for number in numbers], counts, keys=numbers)
-            return [self._filled(found[number], one) for number, one in zip(numbers, written, strict=True)]
+        def run(numbers: list[int]) -> list[Hypothesis]:
+            counts = [windows[number].blanks.count for number in numbers]
+            own_keys = [keys[number] for number in numbers]
+            return self._generate(generator, [rows[number] for number in numbers], counts, keys=own_keys)
 
-        filled = in_batches(
-            lengths,
-            run,
-            batch_size=generator.decoding.batch_size,
-            name=lambda number: f"The text '{excerpt(inputs[number])}'",
-            progress=partial(options.progress, "writing"),
+        written = iter(
+            in_batches(
+                [len(row) for row in rows],
+                run,
+                batch_size=generator.decoding.batch_size,
+                name=lambda number: f"The text '{excerpt(windows[number].blanks.text)}'",
+                progress=partial(options.progress, "writing"),
+            )
         )
-        return Results(filled)
+        return Results(
+            self._filled(blanks, own, list(islice(written, len(own)))) for blanks, own in zip(found, read, strict=True)
+        )
 
     def attention(self, model: Any, text: str, result: Filled, options: GenerationOptions) -> AttentionWeights:
         """How the model attended to a text with blanks while it wrote what it fills them with."""
-        blanks = find_blanks(text, self.tokenizer)
-        source = [*blanks.row(self.gaps[: blanks.count]), self.tokenizer.end_id]
+        source = self._row(only_window(find_blanks(text, self.tokenizer), most_tokens(model, n_specials=1)))
         return written_attention(model, Vocabulary(self.tokenizer, self.tokenizer), source, result.ids)
 
     def _generator(self, model: Any, options: GenerationOptions) -> Generator:
         decoding = replace(options.decoding or self.config.decoding, n_best=1)
         return Generator(self.tokenizer, model, decoding, options, device=device_of(model))
 
-    def _filled(self, blanks: Blanks, written: Hypothesis) -> Filled:
-        spans = self.spans(written.ids, written.log_probs, blanks.count)
+    def _row(self, blanks: Blanks) -> list[int]:
+        """What an encoder reads of a text with blanks."""
+        return [*blanks.row(self.gaps[: blanks.count]), self.tokenizer.end_id]
+
+    def _filled(self, blanks: Blanks, windows: Sequence[Window], outputs: Sequence[Hypothesis]) -> Filled:
+        """The text with what was written for the blanks of each of its windows."""
+        spans = [
+            span
+            for window, one in zip(windows, outputs, strict=True)
+            for span in self.spans(one.ids, one.log_probs, window.blanks.count)[window.own]
+        ]
         texts = blanks.guesses([ids for ids, _ in spans])
         guesses = tuple(
             (Guess(text=text, probability=math.exp(log_prob)),)
             for text, (_, log_prob) in zip(texts, spans, strict=True)
         )
-        ids = (*written.ids, self.tokenizer.end_id) if written.finished else written.ids
-        return Filled(source=blanks.text, text=blanks.filled(texts), guesses=guesses, ids=ids)
+        ids = [id for one in outputs for id in (*one.ids, *([self.tokenizer.end_id] if one.finished else []))]
+        return Filled(
+            source=blanks.text, text=blanks.filled(texts), guesses=guesses, ids=tuple(ids), cut=windows[0].cut
+        )
 
     def _generate(
         self,
