@@ -199,6 +199,15 @@ CASES: list[tuple[Spoil, str, str]] = [
         for before in ("d_model = 32", "beam = 5", "min_length = 0", "workers = 0", "threads = 1", "n_heads = 1")
     ),
     (edit("config.toml", "seed = 1", f"seed = {'9' * 5_000}"), "translate", "{run}/config.toml is not valid TOML: "),
+    *(
+        (
+            edit("config.toml", "d_ff = 64", f"d_ff = {date}"),
+            command,
+            "{run}/config.toml is not valid TOML: a date or time",
+        )
+        for date in ("2020-01-01", "[12:30:00]")
+        for command in ("show", "translate", "resume")
+    ),
     (edit("config.toml", "seed = 1", f"seed = {'[' * 5_000}"), "runs", ""),
     (edit("config.toml", "seed = 1", f"a{'.a' * 100_000} = 1"), "runs", ""),
     (
