@@ -1,6 +1,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -72,3 +73,18 @@ def test_a_tensor_that_is_not_finite_is_named(value: float) -> None:
         caught.value.remedy
         == "Resume from the last checkpoint with a lower training.learning_rate, or with training.clip."
     )
+
+
+def test_a_file_deleted_while_it_is_opened_is_an_os_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    tensors.save(file, {"a": torch.ones(2)})
+    map_file = torch.UntypedStorage.from_file
+
+    def deleted_before(*args: Any, **options: Any) -> Any:
+        file.unlink()
+        return map_file(*args, **options)
+
+    monkeypatch.setattr(torch.UntypedStorage, "from_file", staticmethod(deleted_before))
+    with pytest.raises(OSError, match="No such file"):
+        tensors.load(file)
+    assert not file.exists()

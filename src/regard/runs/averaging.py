@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import Tensor
 
 from regard.errors import CheckpointError, RunError, UsageError
+from regard.runs import tensors
 from regard.runs.checkpoints import Checkpoint, header_of, reading, verify, write
 from regard.runs.folder import RunFolder
 from regard.runs.names import EMA, MODEL, find
@@ -88,7 +88,7 @@ def layout(source: Checkpoint) -> dict[str, Mapping[str, Shape]]:
 @contextmanager
 def opened(source: Checkpoint, name: str) -> Iterator[Any]:
     """Open a file of weights, whose tensors are read one by one."""
-    with reading(source.path / name, "a file of tensors"), safe_open(source.path / name, framework="pt") as file:
+    with reading(source.path / name, "a file of tensors"), tensors.opened(source.path / name) as file:
         yield file
 
 

@@ -5,8 +5,10 @@ all of them back, shared again.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -35,9 +37,21 @@ def save(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def load(path: Path) -> dict[str, Tensor]:
     """Return the tensors by name, on the CPU; tied names share one tensor. Errors as of `read_header`."""
     tied = read_header(path).tied
-    with safe_open(path, framework="pt") as file:
+    with opened(path) as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (the file is no mapping)
     return tensors | {name: tensors[first] for name, first in tied.items()}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file, whose tensors are read one by one; OSError if it cannot be."""
+    try:
+        opening = safe_open(path, framework="pt")
+    except RuntimeError as error:
+        # safetensors opens the file, then torch maps it by its name: a file deleted in between is torch's to report.
+        raise OSError(str(error)) from error
+    with opening as file:
+        yield file
 
 
 def find_tied(tensors: Mapping[str, Tensor]) -> dict[str, str]:

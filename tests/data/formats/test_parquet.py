@@ -157,3 +157,12 @@ def test_a_file_that_unfolds_to_fill_the_memory_is_refused(tmp_path: Path, monke
     assert caught.value.remedy == (
         "Check where the file comes from; if that is right, write it again without compression."
     )
+
+
+def test_so_is_one_whose_rows_repeat_a_long_text_of_the_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "UNFOLDED_BYTES", 1 << 20)
+    file = write(tmp_path / "a.parquet", {"en": ["x" * 100_000] * 2000})
+    with pytest.raises(DataError, match=r"bytes unfold to [0-9,]+ and more"):
+        list(read_parquet(file))

@@ -136,6 +136,13 @@ def test_a_long_text_is_split_in_linear_time() -> None:
     assert count_sentences(text) == 20_000
 
 
+@pytest.mark.parametrize("mark", [".", "!"])
+def test_so_is_a_long_row_of_marks(mark: str) -> None:
+    # Tried from each mark to the last, this would take hours.
+    assert count_sentences("He came" + mark * 1_000_000 + " She left.") == 2
+    assert count_sentences("He came" + mark * 1_000_000 + "she left.") == 1
+
+
 MARKS = st.sampled_from(
     ["a", "Ä", "文", " ", "  ", "\n", "\u2028", ".", "!", "。", ",", "—", '"', "”", "(", "1", "_", "é"]
 )

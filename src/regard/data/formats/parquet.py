@@ -35,9 +35,13 @@ def read_parquet(file: str, columns: Sequence[str] = (), *, scalars: bool = Fals
         try:
             table = pyarrow.parquet.ParquetFile(stream)
             _check_types(pyarrow, file, table.schema_arrow, columns, scalars)
-            number = 0
+            n_packed = stream.seek(0, os.SEEK_END)
+            number = n_unfolded = 0
             for batch in _batches(pyarrow, file, table, stream, scalars):
                 texts = _texts(pyarrow, batch, scalars)
+                # A group accounts for its dictionaries, not for the rows that repeat what stands there once.
+                n_unfolded += sum(len(cell) for cells in texts.values() for cell in cells if cell)
+                _refuse_bomb(file, n_packed, n_unfolded)
                 for cells in zip(*texts.values(), strict=True):
                     number += 1
                     yield _row(file, number, dict(zip(texts, cells, strict=True)))
@@ -91,17 +95,17 @@ def _batches(pyarrow: Any, file: str, table: Any, stream: BinaryIO, scalars: boo
     by_dictionary = pyarrow.parquet.ParquetFile(stream, read_dictionary=paths)
     for number in range(table.num_row_groups):
         group = table.metadata.row_group(number)
-        _refuse_bomb(file, group, n_packed)
+        # Not by column: what is wrong with the account of a column ends the process within pyarrow.
+        _refuse_bomb(file, n_packed, group.total_byte_size)
         for first in islice(by_dictionary.iter_batches(batch_size=1, row_groups=[number], columns=names), 1):
             n_rows = _batch_rows(pyarrow, first, group)
             yield from table.iter_batches(batch_size=n_rows, row_groups=[number], columns=names)
 
 
-def _refuse_bomb(file: str, group: Any, n_packed: int) -> None:
-    # Not by column: what is wrong with the account of a column ends the process within pyarrow.
-    if group.total_byte_size > max(UNFOLDED_BYTES, MAX_UNFOLDING * n_packed):
+def _refuse_bomb(file: str, n_packed: int, n_unfolded: int) -> None:
+    if n_unfolded > max(UNFOLDED_BYTES, MAX_UNFOLDING * n_packed):
         raise DataError(
-            f"{file}: its {n_packed:,} bytes unfold to {group.total_byte_size:,} and more.",
+            f"{file}: its {n_packed:,} bytes unfold to {n_unfolded:,} and more.",
             "Check where the file comes from; if that is right, write it again without compression.",
         )
 

@@ -14,10 +14,10 @@ _OPENING = r"[\"'“”„‘‚’«»‹›(\[{¿¡–—\-•*$€£#]*"
 _FULL_STOPS = "。！？｡．؟۔।॥։።፧။។᠃\u037e"
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _UNSPACED = re.compile(rf"[{_CJK}\u3000-\u303f\uff01-\uff60]")  # there no space stands between words
-_SENTENCE_END = re.compile(
-    rf"(?P<mark>[.!?…]+)(?P<closing>{_CLOSING})\s+(?={_OPENING}\s?(?P<first>[^\W_]))"
+_SENTENCE_END = re.compile(  # a row of marks is tried from its first alone: from each, dot leaders would take hours
+    rf"(?<![.!?…])(?P<mark>[.!?…]++)(?P<closing>{_CLOSING})\s+(?={_OPENING}\s?(?P<first>[^\W_]))"
     rf"|[{_FULL_STOPS}]+[\"'”’»›)\]）」』】》〉〕]*\s*"
-    rf"|[!?]+(?=[{_CJK}])"
+    rf"|(?<![!?])[!?]++(?=[{_CJK}])"
 )
 _CLAUSE_END = re.compile(r"[,;:–—،؛](?:\s+|$)|(?<=\w)—|[、，；：]\s*")
 _WORD_END = re.compile(r"\s+")
