@@ -100,6 +100,18 @@ def test_asking_who_trains_keeps_nobody_from_training(run: RunFolder) -> None:
         thread.join()
 
 
+def test_a_lock_that_is_a_hard_link_is_not_written(run: RunFolder, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("precious")
+    run.lock_file.hardlink_to(other)
+    with pytest.raises(RunError) as caught, locked(run):
+        pass
+    assert caught.value.problem == (
+        f"{run.lock_file} cannot be opened: it is a hard link: another file would be written through it."
+    )
+    assert other.read_text() == "precious"
+
+
 @pytest.mark.parametrize("target", ["victim", "none"])
 def test_a_lock_that_is_a_link_is_not_followed(run: RunFolder, tmp_path: Path, target: str) -> None:
     (tmp_path / "victim").write_text("precious")

@@ -35,6 +35,7 @@ def check(
     Data of other tasks is checked before training: regard train TASK --train FILE… --dry-run
     """
     from regard.data.pairs import check
+    from regard.data.pairs.rows import header_columns
 
     refuse_others([*files, *against], source=source, target=target)
     with Waiting("reading", unit="pairs") as waiting:
@@ -42,7 +43,7 @@ def check(
     if json:
         print_json(dataclasses.asdict(report))
         return
-    print_facts(count_rows(report), results())
+    print_facts([*header_columns(files, source=source, target=target), *count_rows(report)], results())
     print_lines([""])
     print_table(["length", "mean", "median", "95 %", "longest"], length_rows(report))
     show_bad(report.bad_rows)

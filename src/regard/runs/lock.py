@@ -4,6 +4,7 @@ The lock is an flock on the run's `lock` file: the system frees it when its hold
 never has to be removed by hand. The file's text only says who holds it.
 """
 
+import errno
 import fcntl
 import os
 import socket
@@ -43,6 +44,9 @@ def opened(run: RunFolder, flags: int) -> Iterator[int]:
     """Open the lock file, which stays: deleting it would let two processes lock two files of one name."""
     try:
         descriptor = open_regular(run.lock_file, flags)
+        if os.fstat(descriptor).st_nlink > 1:
+            os.close(descriptor)
+            raise OSError(errno.EMLINK, "it is a hard link: another file would be written through it")
     except OSError as error:
         raise RunError(
             f"{run.lock_file} cannot be opened: {error.strerror}.", "Check the folder and its permissions."

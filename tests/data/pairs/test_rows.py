@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.formats import Bad
-from regard.data.pairs.rows import Pair, read_pairs
+from regard.data.pairs.rows import Pair, header_columns, read_pairs
 from regard.errors import DataError
 
 
@@ -356,3 +356,15 @@ def test_a_memory_without_units(tmp_path: Path) -> None:
     error = error_of([write(tmp_path / "a.po", 'msgid "Yes"\nmsgstr ""\n')])
     assert error.problem == f"{tmp_path}/a.po: no translated unit is in it."
     assert error.remedy == "Check that it is the translated file, not a template."
+
+
+def test_what_is_taken_for_a_header_is_said(tmp_path: Path) -> None:
+    words, plain, lines = tmp_path / "words.tsv", tmp_path / "plain.tsv", tmp_path / "text.en"
+    words.write_text("it\tes\nhouse\tcasa\n")
+    plain.write_text("a house\tein Haus\n")
+    lines.write_text("a house\n")
+    files = [str(file) for file in (words, plain, lines, lines)]
+    assert header_columns(files) == [("columns", f"it and es, by the header of {words}")]
+    assert header_columns([str(words)], source="es", target="it") == [
+        ("columns", f"es and it, by the header of {words}")
+    ]

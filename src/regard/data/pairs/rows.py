@@ -32,6 +32,20 @@ def read_pairs(files: Sequence[str | os.PathLike[str]], *, source: str = "", tar
     return _read(_grouped(names), source, target)
 
 
+def header_columns(files: Sequence[str], *, source: str = "", target: str = "") -> list[tuple[str, str]]:
+    """Say of each table whose first line was taken for a header which of its columns are read.
+
+    Of a list of words this is not certain: "it" and "es" are codes of languages and words.
+    """
+    found = []
+    for file in files:
+        if format_of(file) is not TEXT and format_of(file).fields is Fields.COLUMNS:
+            first = next((row for row in read_rows(file, columns=(source, target)) if isinstance(row, Row)), None)
+            if first is not None and not are_numbered(first.fields):
+                found.append(("columns", f"{' and '.join(_columns(first, source, target))}, by the header of {file}"))
+    return found
+
+
 def _grouped(files: list[str]) -> list[tuple[str, ...]]:
     """Return aligned text files as twos, the others alone."""
     groups: list[tuple[str, ...]] = []

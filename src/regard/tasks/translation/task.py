@@ -19,7 +19,7 @@ from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data import batching
 from regard.data.formats.rows import Bad
 from regard.data.pairs.dataset import Vocabulary, prepare_pairs
-from regard.data.pairs.rows import Pair, read_pairs
+from regard.data.pairs.rows import Pair, header_columns, read_pairs
 from regard.data.pipeline.bad_rows import BadRows
 from regard.errors import ConfigError, UsageError
 from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
@@ -63,7 +63,8 @@ class TranslationTask:
         )
         task = cls(data.vocabulary, config, usual=UsualSource.of(data.train, data.vocabulary.source))
         vectors = [("vectors", found.about(f"{side} words")) for side, found in task.word_vectors.items()]
-        facts = (*pair_facts(data, train), *vectors)
+        columns = header_columns(config.data.train, source=config.data.source, target=config.data.target)
+        facts = (*pair_facts(data, train), *columns, *vectors)
         return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
 
     @classmethod
