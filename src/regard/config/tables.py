@@ -52,8 +52,9 @@ class DataConfig:
     )
     valid_size: int = option(
         0,
-        "examples (of running text, documents) in the validation split without validation files; 0: 1 %, at least 100 and"
-        " at most 2,000 (of fewer than 100 documents, the last tenth of the text)",
+        "examples (of running text, documents) in the validation split without validation files; 0: a tenth, at most 1,000;"
+        " of more than 100,000 examples 1 %, at most 2,000 (of long documents fewer; of fewer than 100 documents, the last"
+        " tenth of the text)",
         least=0,
         most=10**9,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from regard.config import DataConfig, TokenizerConfig
+from regard.data.documents import dataset
 from regard.data.documents.dataset import DocumentDataset, encode_documents, prepare_documents
 from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import Tokenizer
@@ -68,6 +69,16 @@ def test_many_documents_are_held_out_whole(tmp_path: Path) -> None:
     assert sorted(one.rstrip("\n") for one in train + valid) == sorted(texts)
     assert len(valid) == 15
     assert data.train.facts["n_documents"] == 135
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(1_000_000, 200), (150_000, 150), (1_000, 100)])
+def test_of_long_documents_fewer_are_held_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, characters: int, expected: int
+) -> None:
+    monkeypatch.setattr(dataset, "ENOUGH_CHARACTERS", characters)
+    texts = [f"{expected} {number:04}".ljust(1_000, "x") for number in range(2_000)]
+    data = prepare(write(tmp_path / "a.txt", "\n---\n".join(texts) + "\n"), separator="---")
+    assert abs(data.valid.facts["n_documents"] - expected) <= 2
 
 
 def test_passages_are_tokenised_like_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
