@@ -105,6 +105,26 @@ def test_a_rare_class_is_not_held_out(tmp_path: Path) -> None:
     assert kept.endswith(", of which too few are there")
 
 
+def test_near_equal_and_rare_labels_are_pointed_out_and_stay_apart(tmp_path: Path) -> None:
+    labels = ["positive", "NEGATIVE"] * 60 + ["Negative"] * 30 + ["odd"]
+    data = prepare(table(tmp_path / "a.tsv", list(zip(labels, texts(len(labels)), strict=True))))
+    notes, n = dict(data.notes), data.counts
+    assert data.labels == ("NEGATIVE", "Negative", "odd", "positive")
+    told = f"labels 'NEGATIVE' ({n['NEGATIVE']}) and 'Negative' ({n['Negative']}): trained as different classes"
+    assert notes["near-equal"].startswith(told)
+    assert notes["rare"] == "1 of 4 labels has one or two training examples, too few to be learned: 'odd' (1)"
+
+
+def test_near_equal_and_rare_tags_are_pointed_out(tmp_path: Path) -> None:
+    sentence = "Anna\tB-PER\nsees\tO\nRome\tB-loc\n{}\tO\n\n"
+    other = "Bonn\tB-LOC\nand\tO\nBerlin\tB-LOC\n\n"
+    file = write(tmp_path / "a.conll", "".join(sentence.format(number) for number in range(60)) + other)
+    data = prepare(file, kind="tags", valid_size=1)
+    notes = dict(data.notes)
+    assert notes["near-equal"].startswith(f"labels 'B-LOC' (2) and 'B-loc' ({data.counts['B-loc']}): trained")
+    assert notes["rare"] == "1 of 4 labels has one or two training words, too few to be learned: 'B-LOC' (2)"
+
+
 def test_given_validation_files(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
     train = table(tmp_path / "train.tsv", examples)
     valid = table(tmp_path / "valid.tsv", [("yes", "one"), ("", "two"), ("no", "three")] * 1, header="label\tcontent")

@@ -16,8 +16,9 @@ from regard.data.labelled.source import LabelledSource, TagSource, TextSource, V
 from regard.data.labelled.storage import LabelEncoding, TagEncoding, TextEncoding, VectorEncoding, cut_sentence
 from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
-from regard.data.pipeline.dataset import Dataset, Notes, label_notes, sorted_labels
+from regard.data.pipeline.dataset import Dataset, Notes
 from regard.data.pipeline.encoding import encode_all, encode_dataset
+from regard.data.pipeline.label_set import label_notes, sorted_labels
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.data.pipeline.survey import Survey, survey
 from regard.data.text.tokenizer import Tokenizer
@@ -163,7 +164,8 @@ def _notes(source: LabelledSource[Any], found: Survey, counts: Mapping[str, int]
             notes.append(("note", idle))
     if data.split_column and found.holds_out:
         notes.append(("held out", f"no row of '{data.split_column}' is of validation"))
-    notes += label_notes("example", found.held_out.kept, counts)
+    labelled = source.tagged.removesuffix("s") if source.kind == "tags" else ""
+    notes += label_notes("example", found.held_out.kept, counts, labelled=labelled)
     notes += dataset.notes
     of_training, of_validation = (dataset.train, dataset.train_files), (dataset.valid, dataset.valid_files)
     if leak := _leak(dataset.train, *of_validation):
