@@ -90,6 +90,17 @@ class TokenizerConfig:
         "a ready vocabulary: a tiktoken file (cl100k_base.tiktoken), or a tokenizer.json that regard wrote",
     )
     shared: bool = option(True, "one vocabulary for source and target")
+    lowercase: bool | str = option(
+        "auto",
+        "lower-case all text, input and output; auto: where the training text is lower-cased, so that input matches it (of a"
+        " shared vocabulary, both sides)",
+        choices=("auto", "true", "false"),
+    )
+    normalisation: str = option(
+        "auto",
+        "Unicode normalisation of all text; auto: nfc where it leaves the training text as it is, else none",
+        choices=("auto", "none", "nfc", "nfkc"),
+    )
     vectors: str = option("", "pre-trained word vectors for the embedding, in word2vec's text format (kind words)")
     freeze_vectors: bool = option(False, "do not train the given word vectors")
 

@@ -208,10 +208,14 @@ def test_what_is_held_out_and_left_out_is_told(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", text)
     data = prepare(file)
     assert data.held_out == "the last 10% of the text, held out"
-    assert data.notes == ()
+    lower_case = ("lower case", "training text is lower-cased: input is lower-cased too")
+    assert data.notes == (lower_case,)
     valid = write(tmp_path / "b.txt", text.encode() + b"\xff\n")
     data = prepare(file, valid=(valid,))
     assert data.held_out == ""
-    assert data.notes == (("left out", rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"),)
+    assert data.notes == (
+        lower_case,
+        ("left out", rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"),
+    )
     data = prepare(write(tmp_path / "c.txt", text.replace("\n", "\n---\n")), separator="---")
     assert data.held_out == f"{data.valid.facts['n_documents']} of 200 documents, held out"

@@ -83,7 +83,8 @@ def test_every_example_is_encoded_once(tmp_path: Path, examples: list[tuple[str,
     assert data.train.ragged["ids_b"].lengths.sum() == 0
     place = data.valid.numbers["line"][0]
     assert (examples[place - 2][1], data.valid_files, data.valid.numbers["file"][0]) == (valid[0][0], (file,), 0)
-    assert data.notes == (("columns", "text 'text', label 'label'"),)
+    lower_case = ("lower case", "training text is lower-cased: input is lower-cased too")
+    assert data.notes == (lower_case, ("columns", "text 'text', label 'label'"))
     assert set(data.hashes) == {file}
 
 

@@ -26,7 +26,7 @@ from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import SPACED
-from regard.data.text.vocabulary import check_specials, given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, check_specials, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
@@ -108,7 +108,7 @@ class DocumentEncoding(Encoding[Piece]):
 
     tokenizer: Tokenizer
 
-    counted = ("n_tokens", "n_bytes", "n_documents", "n_unknown")
+    counted = ("n_tokens", "n_bytes", "n_documents", "n_unknown", "n_changed")
 
     def settings(self) -> tuple[object, ...]:
         return (self.tokenizer.fingerprint(),)
@@ -128,6 +128,7 @@ class DocumentEncoding(Encoding[Piece]):
                 n_bytes=len(passage.text.encode()),
                 n_documents=begins,
                 n_unknown=ids.count(self.tokenizer.unknown_id),
+                n_changed=self.tokenizer.changes(passage.text),
             )
             yield {"ids": row}
 
@@ -171,6 +172,7 @@ def prepare_documents(
     source = DocumentSource(files=data.train, data=data)
     valid_source = DocumentSource(files=data.valid, data=data) if data.valid else None
     found = survey(source, progress)
+    learned = given is None
     if given is None:
         spaced = not running and tokenizer.kind in SPACED
 
@@ -191,7 +193,9 @@ def prepare_documents(
     held_out = f"{n_held_out:,} of {found.counts['documents']:,} documents, held out" if n_held_out else ""
     if found.held_out.tail >= 0:
         held_out = f"the last {TAIL:.0%} of the text, held out"
-    return DocumentDataset(**{**vars(dataset), "n_held_out": n_held_out}, tokenizer=given, held_out=held_out)
+    notes = (*case_notes(tokenizer, {"": given}, learned=learned), *dataset.notes)
+    changed = {**vars(dataset), "n_held_out": n_held_out, "notes": notes}
+    return DocumentDataset(**changed, tokenizer=given, held_out=held_out)
 
 
 def encode_documents(files: Sequence[str], data: DataConfig, tokenizer: Tokenizer, *, progress: Progress) -> Corpus:

@@ -4,8 +4,9 @@ How often a file is parsed, and why. Memory must not grow with a file, so nothin
 lies on the disk, and a pass is made only for what the one before it had to find out:
 
     files ──► 1 survey ───────► 2 vocabulary size ──► 3 vocabulary ──► 4 encoding ───────► stored corpora, mapped
-              bad rows,           stops as soon as       the training    training and
-              validation split    the size is known      split alone     validation at once
+              bad rows,           and letter case;       the training    training and
+              validation split    stops as soon as       split alone     validation at once
+                                  both are known
 
 A survey and stored corpora are remembered under a hash of the files' content and the settings: a second run makes pass 2
 and 3 alone, and one that brings its vocabulary along, as a run that goes on does, makes none. Validation files of their own

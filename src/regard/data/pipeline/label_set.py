@@ -1,4 +1,4 @@
-"""The labels of a dataset: their order, notes on near-equal and rare ones before the first step, the error for an unknown one.
+"""The labels of a dataset: their order, notes on near-equal and rare ones before the first step, and an unknown one.
 
 Labels are never merged: who wrote them knows whether "Negative" and "NEGATIVE" are one class, or "a" and "A" two.
 """

@@ -1,11 +1,13 @@
 """The tokenizer that a config asks for: brought along as a file, or learned from the texts of the corpus."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from regard.config import TokenizerConfig
 from regard.data.formats.tiktoken import read_tiktoken
+from regard.data.pipeline.dataset import Notes
 from regard.data.pipeline.source import Progress
+from regard.data.text.letter_case import LetterCase
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import choose_vocab_size, learn
 from regard.errors import ConfigError
@@ -16,17 +18,55 @@ def learned_tokenizer(
     texts: Callable[[], Iterable[str]],
     progress: Progress,
     *,
+    sides: Callable[[], Iterable[Sequence[str]]] | None = None,
     running: bool = False,
     specials: Sequence[str] = (),
 ) -> Tokenizer:
     """Return a tokenizer learned from texts, which are called for each reading of the corpus.
 
+    sides:     the same texts, those of one example together, where they are of two sides
     running:   whether texts are the passages of running text, and not sentences
     specials:  tokens that are needed beside the four of every vocabulary, as <mask>
     """
     progress("learning the vocabulary", 0)
-    size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind, specials=specials)
-    return learn(texts(), kind=config.kind, vocab_size=size, specials=specials, running=running)
+    letters = LetterCase()
+    # One reading for both, as far as both need it.
+    reading = letters.watched(sides() if sides is not None else ((text,) for text in texts()))
+    read = (text.lower() for text in reading) if config.lowercase is True else reading
+    size = config.vocab_size or choose_vocab_size(read, kind=config.kind, specials=specials)
+    lowercase = config.lowercase is True
+    if config.lowercase == "auto":
+        for _ in reading:
+            if letters.is_cased:
+                break
+        lowercase = letters.is_lower_cased
+    return learn(
+        texts(),
+        kind=config.kind,
+        vocab_size=size,
+        specials=specials,
+        running=running,
+        lowercase=lowercase,
+        normalisation=config.normalisation,
+    )
+
+
+def case_notes(config: TokenizerConfig, tokenizers: Mapping[str, Tokenizer], *, learned: bool) -> Notes:
+    """Note that text is lower-cased, and why.
+
+    tokenizers:  by the side that each is of, where there are two; else one, by ""
+    learned:     from the training text of this very run, or given
+    """
+    sides = [side for side, tokenizer in tokenizers.items() if tokenizer.lowercase]
+    if not sides:
+        return ()
+    of_side = f" of the {sides[0]}" if len(sides) < len(tokenizers) else ""
+    if not learned:
+        return (("lower case", f"the vocabulary{of_side} lower-cases all text"),)
+    if config.lowercase is True:
+        return (("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)"),)
+    consequence = "output has no capitals" if sides == ["target"] else "input is lower-cased too"
+    return (("lower case", f"training text{of_side} is lower-cased: {consequence}"),)
 
 
 def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
@@ -66,4 +106,12 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
             f"tokenizer.kind is {config.kind}, and the vocabulary of {config.file} is of kind {tokenizer.kind}.",
             "Leave tokenizer.kind out where tokenizer.file is given.",
         )
+    asked = {"lowercase": config.lowercase, "normalisation": config.normalisation}
+    for key, value in asked.items():
+        if value not in ("auto", has := getattr(tokenizer, key)):
+            wanted, own = (str(one).lower() for one in (value, has))
+            raise ConfigError(
+                f"tokenizer.{key} is {wanted}, and of the vocabulary of {config.file} it is {own}.",
+                f"Leave tokenizer.{key} out where tokenizer.file is given.",
+            )
     return tokenizer
