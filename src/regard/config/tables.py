@@ -7,6 +7,8 @@ from typing import Any
 
 # In the place of a default: the field must be given.
 REQUIRED: Any = dataclasses.MISSING
+# In the place of tokenizer.lowercase, where a run goes on: as its vocabulary has it, whatever the text. No file says so.
+AS_SAVED = "as saved"
 
 
 def option(

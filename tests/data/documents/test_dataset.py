@@ -187,7 +187,7 @@ def test_vocabularies_of_both_kinds_are_taken(tmp_path: Path) -> None:
     texts = lines(200)
     file = write(tmp_path / "a.txt", "".join(line + "\n" for line in texts))
     for running in (True, False):
-        given = learn(texts, kind="bpe", vocab_size=300, specials=["<mask>"], running=running)
+        given = learn(texts, kind="bpe", vocab_size=300, specials=["<mask>"], running=running, lowercase=True)
         data = prepare_sentences(file, given=given, valid=(file,))
         assert data.tokenizer is given
         assert text_of(data, data.train) == [("\n" if running else " ").join(texts) + ("\n" if running else "")]

@@ -293,7 +293,7 @@ def test_the_cache_is_used_and_knows_what_matters(tmp_path: Path, examples: list
 
 
 def test_a_vocabulary_may_be_given(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
-    given = learn(["abcdefgh"], kind="characters", vocab_size=30)
+    given = learn(["abcdefgh"], kind="characters", vocab_size=30, lowercase=True)
     data = prepare(table(tmp_path / "a.tsv", examples), given=given)
     assert data.tokenizer is given
     assert given.unknown_id in data.train.ragged["ids"].values.tolist()

@@ -99,7 +99,7 @@ def test_a_given_vocabulary_is_taken_as_it_is(
     loaded = Vocabulary.load(tmp_path / "vocabulary")
     monkeypatch.setattr(dataset, "learned_tokenizer", None)  # learning would fail
     again = prepare(vocabulary=loaded, tokenizer=TokenizerConfig(vocab_size=999))
-    assert again.vocabulary is loaded
+    assert again.vocabulary.source is again.vocabulary.target is loaded.source
     assert loaded.fingerprint() == first.vocabulary.fingerprint()
     assert again.train.folder == first.train.folder
 
@@ -242,5 +242,6 @@ def test_references_keep_their_case(prepare: Prepare, corpus: tuple[str, str]) -
     lines = set(Path(corpus[1]).read_text().splitlines())
     assert set(texts(data.valid, "target_text")) <= lines
     assert ("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)") in data.notes
-    again = prepare(vocabulary=data.vocabulary)
-    assert ("lower case", "the vocabulary lower-cases all text") in again.notes
+    again = prepare(vocabulary=data.vocabulary)  # of another run: this text has capitals
+    assert not again.vocabulary.source.lowercase and again.vocabulary.shared
+    assert again.vocabulary.source.vocabulary == data.vocabulary.source.vocabulary

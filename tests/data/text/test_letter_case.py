@@ -13,9 +13,7 @@ CAPITALS = "A Dog Runs Across The Grass"
 
 def is_lower_cased(*examples: tuple[str, ...]) -> bool:
     letters = LetterCase()
-    for _ in letters.watched(examples):
-        pass
-    return letters.is_lower_cased
+    return letters.of_all(letters.watched(examples))
 
 
 @pytest.mark.parametrize(
@@ -57,19 +55,25 @@ def test_capitals_far_behind_are_seen() -> None:
     assert not is_lower_cased(*[(SMALL,)] * 20_000, *[(CAPITALS,)] * 200)  # 1,200 of 444,400 letters
 
 
-def test_reading_may_stop_where_capitals_abound() -> None:
-    letters, n_read = LetterCase(), 0
+def test_reading_stops_where_capitals_abound() -> None:
+    n_read = 0
 
     def examples() -> Iterator[tuple[str]]:
+        nonlocal n_read
         while True:
+            n_read += 1
             yield (CAPITALS,)
 
-    for _ in letters.watched(examples()):
-        n_read += 1
-        if letters.is_cased:
-            break
+    letters = LetterCase()
+    assert not letters.of_all(letters.watched(examples()))
     assert n_read == letter_case.MOST_CAPITALS // 6 + 1
-    assert not letters.is_lower_cased
+
+
+def test_what_was_read_before_counts() -> None:
+    letters = LetterCase()
+    watched = letters.watched([*[(CAPITALS,)] * 100, *[(SMALL,)] * 100])
+    assert [next(watched) for _ in range(100)] == [CAPITALS] * 100
+    assert not letters.of_all(watched)
 
 
 def test_many_capitals_are_not_few_however_long_the_text() -> None:

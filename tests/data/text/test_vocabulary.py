@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import TokenizerConfig
+from regard.config import AS_SAVED, TokenizerConfig
 from regard.data.text import vocabulary
 from regard.data.text.tokenizer_training import choose_vocab_size, learn
-from regard.data.text.vocabulary import case_notes, check_specials, given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, check_specials, fitted_tokenizer, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError, DataError
 
 TEXTS = ["A dog runs across the grass.", "Ein Hund läuft über das Gras."] * 3
@@ -161,22 +161,56 @@ def test_nfc_is_chosen_only_where_it_changes_nothing() -> None:
         assert learned_tokenizer(config, lambda: [composed, decomposed] * 20, quiet).normalisation == asked
 
 
-def test_a_file_has_its_own_case_and_form(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["bpe", "words", "characters", "bytes", "unigram", "wordpiece"])
+@pytest.mark.parametrize("running", [False, True])
+def test_a_vocabulary_that_was_brought_along_has_the_case_of_the_text(kind: str, running: bool) -> None:
+    auto = TokenizerConfig()
+    small, cased = [(text,) for text in SMALL], [(text,) for text in TEXTS * 40]
+    own = learn(SMALL, kind=kind, vocab_size=400, lowercase=True, normalisation="nfc", running=running)
+    assert fitted_tokenizer(auto, own, lambda: small) is own
+    plain = fitted_tokenizer(auto, own, lambda: cased)
+    assert (plain.lowercase, plain.normalisation, plain.spaced) == (False, "nfc", own.spaced)
+    assert plain.vocabulary == own.vocabulary
+    assert plain.encode("a dog runs") == own.encode("A Dog runs") != plain.encode("A Dog runs")
+    assert fitted_tokenizer(auto, plain, lambda: cased) is plain
+    assert fitted_tokenizer(auto, plain, lambda: small).to_json() == own.to_json()
+    for asked, given, expected in (
+        (True, plain, own),
+        (False, own, plain),
+        (AS_SAVED, own, own),
+        (AS_SAVED, plain, plain),
+    ):
+        config = TokenizerConfig(lowercase=asked)
+        assert fitted_tokenizer(config, given, unread).to_json() == expected.to_json()
+
+
+def unread() -> Iterator[tuple[str, ...]]:
+    raise AssertionError("what is asked for needs no text")
+
+
+def test_a_file_has_its_own_form_and_tiktoken_its_own_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "own.json")
     learn(TEXTS, kind="words", vocab_size=100, lowercase=True, normalisation="nfkc").save(path)
-    for settings in ({}, {"lowercase": True}, {"normalisation": "nfkc"}):
-        found = given_tokenizer(TokenizerConfig(file=path, **settings))
+    for form in ("auto", "nfkc"):
+        found = given_tokenizer(TokenizerConfig(file=path, normalisation=form))
         assert found is not None and found.lowercase and found.normalisation == "nfkc"
     with pytest.raises(ConfigError) as caught:
-        given_tokenizer(TokenizerConfig(file=path, lowercase=False))
-    assert str(caught.value) == (
-        f"tokenizer.lowercase is false, and of the vocabulary of {path} it is true.\n"
-        "Leave tokenizer.lowercase out where tokenizer.file is given."
-    )
-    with pytest.raises(
-        ConfigError, match=r"^tokenizer\.normalisation is none, and of the vocabulary of .* it is nfkc\.\n"
-    ):
         given_tokenizer(TokenizerConfig(file=path, normalisation="none"))
+    assert str(caught.value) == (
+        f"tokenizer.normalisation is none, and that of {path} is nfkc.\n"
+        "Leave tokenizer.normalisation out where tokenizer.file is given."
+    )
+    brought = learn(TEXTS, kind="bytes", vocab_size=300)
+    brought.kind = "tiktoken"
+    monkeypatch.setattr(vocabulary, "read_tiktoken", lambda given: brought)
+    with pytest.raises(ConfigError) as caught:
+        given_tokenizer(TokenizerConfig(file="x.tiktoken", lowercase=True))
+    assert str(caught.value) == (
+        "tokenizer.lowercase is true, and a vocabulary of kind tiktoken reads text as it stands.\n"
+        "Leave tokenizer.lowercase out, or lower-case the files."
+    )
+    assert given_tokenizer(TokenizerConfig(file="x.tiktoken", lowercase=False)) is brought
+    assert fitted_tokenizer(TokenizerConfig(), brought, unread) is brought
 
 
 INPUT, OUTPUT = "input is lower-cased too", "output has no capitals"
@@ -184,14 +218,14 @@ INPUT, OUTPUT = "input is lower-cased too", "output has no capitals"
 
 def test_what_is_told_of_case() -> None:
     small, cased = (learn(TEXTS, kind="words", vocab_size=100, lowercase=lowercase) for lowercase in (True, False))
-    auto, asked = TokenizerConfig(), TokenizerConfig(lowercase=True)
-    assert case_notes(auto, {"": cased}, learned=True) == ()
-    for config, tokenizers, learned, text in (
-        (auto, {"": small}, True, "training text is lower-cased: input is lower-cased too"),
-        (auto, {"source": small, "target": small}, True, "training text is lower-cased: input is lower-cased too"),
-        (auto, {"source": small, "target": cased}, True, f"training text of the source is lower-cased: {INPUT}"),
-        (auto, {"source": cased, "target": small}, True, f"training text of the target is lower-cased: {OUTPUT}"),
-        (asked, {"": small}, True, "all text is lower-cased, input and output (tokenizer.lowercase)"),
-        (auto, {"": small}, False, "the vocabulary lower-cases all text"),
-    ):  # fmt: skip
-        assert case_notes(config, tokenizers, learned=learned) == (("lower case", text),)
+    auto, asked, resumed = (TokenizerConfig(lowercase=one) for one in ("auto", True, AS_SAVED))
+    assert case_notes(auto, {"": cased}) == ()
+    for config, tokenizers, text in (
+        (auto, {"": small}, f"training text is lower-cased: {INPUT}"),
+        (resumed, {"": small}, f"training text is lower-cased: {INPUT}"),
+        (auto, {"source": small, "target": small}, f"training text is lower-cased: {INPUT}"),
+        (auto, {"source": small, "target": cased}, f"training text of the source is lower-cased: {INPUT}"),
+        (auto, {"source": cased, "target": small}, f"training text of the target is lower-cased: {OUTPUT}"),
+        (asked, {"": small}, "all text is lower-cased, input and output (tokenizer.lowercase)"),
+    ):
+        assert case_notes(config, tokenizers) == (("lower case", text),)

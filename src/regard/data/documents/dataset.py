@@ -26,7 +26,7 @@ from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import SPACED
-from regard.data.text.vocabulary import case_notes, check_specials, given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, check_specials, fitted_tokenizer, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError
 
 FEW = 100  # below so many documents it is not documents that are held out, but the end of the text
@@ -172,15 +172,15 @@ def prepare_documents(
     source = DocumentSource(files=data.train, data=data)
     valid_source = DocumentSource(files=data.valid, data=data) if data.valid else None
     found = survey(source, progress)
-    learned = given is None
+
+    def texts(spaced: bool = not running and tokenizer.kind in SPACED) -> Iterator[str]:
+        training = source.training(found.held_out)
+        return (text for passage in training for text in _texts(passage.text, spaced=spaced))
+
     if given is None:
-        spaced = not running and tokenizer.kind in SPACED
-
-        def texts() -> Iterator[str]:
-            training = source.training(found.held_out)
-            return (text for passage in training for text in _texts(passage.text, spaced=spaced))
-
         given = learned_tokenizer(tokenizer, texts, progress, running=running, specials=specials)
+    else:
+        given = fitted_tokenizer(tokenizer, given, lambda: ((text,) for text in texts(spaced=False)))
     if running and given.spaced:
         raise ConfigError(
             "The vocabulary puts a space in front of each text: it was learned from sentences, not from running text.",
@@ -193,7 +193,7 @@ def prepare_documents(
     held_out = f"{n_held_out:,} of {found.counts['documents']:,} documents, held out" if n_held_out else ""
     if found.held_out.tail >= 0:
         held_out = f"the last {TAIL:.0%} of the text, held out"
-    notes = (*case_notes(tokenizer, {"": given}, learned=learned), *dataset.notes)
+    notes = (*case_notes(tokenizer, {"": given}), *dataset.notes)
     changed = {**vars(dataset), "n_held_out": n_held_out, "notes": notes}
     return DocumentDataset(**changed, tokenizer=given, held_out=held_out)
 

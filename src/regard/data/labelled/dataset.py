@@ -22,7 +22,7 @@ from regard.data.pipeline.label_set import label_notes, sorted_labels
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.data.pipeline.survey import Survey, survey
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.vocabulary import case_notes, given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, fitted_tokenizer, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 
 KINDS = ("class", "number", "tags")  # of labels: one of several, a number, a tag for each word
@@ -62,14 +62,15 @@ def prepare_labelled(
     source = source_class(files=data.train, data=data, kind=kind, splits=splits)
     valid_source = source_class(files=data.valid, data=data, kind=kind, splits=("valid",)) if data.valid else None
     found = survey(source, progress)
-    learned = given is None
-    if given is None and not vectors:
 
-        def texts() -> Iterator[str]:
-            return (text for one in source.training(found.held_out) for text in one.texts)
+    def texts() -> Iterator[str]:
+        return (text for one in source.training(found.held_out) for text in one.texts)
 
-        given = learned_tokenizer(tokenizer_config, texts, progress)
-    tokenizer = None if vectors else given
+    tokenizer = None
+    if not vectors and given is not None:
+        tokenizer = fitted_tokenizer(tokenizer_config, given, lambda: ((text,) for text in texts()))
+    elif not vectors:
+        tokenizer = learned_tokenizer(tokenizer_config, texts, progress)
     known = labels if labels is not None and kind != "number" else sorted_labels(found.counts)
     encoding = encoding_class(
         kind=kind, labels=known, max_length=data.max_length, trained=labels is None, tokenizer=tokenizer
@@ -79,7 +80,7 @@ def prepare_labelled(
     _refuse_other_width(train, dataset.valid, data.valid)
     mean, deviation = _spread(train, data) if kind == "number" else (0.0, 1.0)
     counts = label_counts(train, known)
-    of_case = case_notes(tokenizer_config, {"": tokenizer}, learned=learned) if tokenizer is not None else ()
+    of_case = case_notes(tokenizer_config, {"": tokenizer}) if tokenizer is not None else ()
     return LabelledDataset(
         **{**vars(dataset), "notes": (*of_case, *_notes(source, found, counts, dataset))},
         tokenizer=tokenizer,

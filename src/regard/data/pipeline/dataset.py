@@ -9,9 +9,9 @@ lies on the disk, and a pass is made only for what the one before it had to find
                                   both are known
 
 A survey and stored corpora are remembered under a hash of the files' content and the settings: a second run makes pass 2
-and 3 alone, and one that brings its vocabulary along, as a run that goes on does, makes none. Validation files of their own
-are parsed once, for 4. Images, which are dear to decode, are decoded once and stored first; their split is a matter of row
-numbers. Tables of captions are surveyed each time, for the images that they name.
+and 3 alone, one that brings a vocabulary along pass 2 for letter case, and one that goes on makes none. Validation files of
+their own are parsed once, for 4. Images, which are dear to decode, are decoded once and stored first; their split is a
+matter of row numbers. Tables of captions are surveyed each time, for the images that they name.
 """
 
 from collections.abc import Iterable, Mapping

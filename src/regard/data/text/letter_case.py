@@ -25,17 +25,14 @@ class LetterCase:
                 self._sides[side].add(text)
                 yield text
 
-    @property
-    def is_cased(self) -> bool:
-        """Whether it is certain that a side is not lower-cased, whatever follows."""
-        return any(side.n_capital > MOST_CAPITALS for side in self._sides.values())
-
-    @property
-    def is_lower_cased(self) -> bool:
-        """Whether all that was read is lower-cased, on every side.
+    def of_all(self, watched: Iterator[str]) -> bool:
+        """Say whether all text is lower-cased, on every side; the rest of what is watched is read as far as that needs it.
 
         Text without case, such as Chinese, is not in the way of another side, but alone it is not lower-cased.
         """
+        for _ in watched:
+            if any(side.n_capital > MOST_CAPITALS for side in self._sides.values()):
+                return False
         sides = self._sides.values()
         return all(side.are_small for side in sides) and any(side.n_small >= LEAST_LETTERS for side in sides)
 

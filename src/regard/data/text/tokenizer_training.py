@@ -176,6 +176,15 @@ def _normalisers(kind: str, *, running: bool, lowercase: bool, normalisation: st
     return steps
 
 
+def with_lowercase(tokenizer: Tokenizer, lowercase: bool) -> Tokenizer:
+    """Return a tokenizer of the same tokens that lower-cases text, or does not."""
+    form, running = tokenizer.normalisation, not tokenizer.spaced
+    like = blank(tokenizer.kind, running=running, lowercase=lowercase, normalisation=form)
+    file = json.loads(tokenizer.to_json())
+    file["normalizer"] = json.loads(like.to_str())["normalizer"]
+    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(file)))
+
+
 def _trainer(kind: str, *, vocab_size: int, specials: list[str]) -> trainers.Trainer:
     """Return what fills the tokenizer of a kind with tokens."""
     common: dict[str, Any] = {"vocab_size": vocab_size, "special_tokens": specials, "show_progress": False}

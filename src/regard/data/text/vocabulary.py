@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from regard.config import TokenizerConfig
+from regard.config import AS_SAVED, TokenizerConfig
 from regard.data.formats.tiktoken import read_tiktoken
 from regard.data.pipeline.dataset import Notes
 from regard.data.pipeline.source import Progress
 from regard.data.text.letter_case import LetterCase
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_training import choose_vocab_size, learn
+from regard.data.text.tokenizer_training import KINDS, choose_vocab_size, learn, with_lowercase
 from regard.errors import ConfigError
 
 
@@ -34,37 +34,41 @@ def learned_tokenizer(
     reading = letters.watched(sides() if sides is not None else ((text,) for text in texts()))
     read = (text.lower() for text in reading) if config.lowercase is True else reading
     size = config.vocab_size or choose_vocab_size(read, kind=config.kind, specials=specials)
-    lowercase = config.lowercase is True
-    if config.lowercase == "auto":
-        for _ in reading:
-            if letters.is_cased:
-                break
-        lowercase = letters.is_lower_cased
     return learn(
         texts(),
         kind=config.kind,
         vocab_size=size,
         specials=specials,
         running=running,
-        lowercase=lowercase,
+        lowercase=letters.of_all(reading) if config.lowercase == "auto" else config.lowercase is True,
         normalisation=config.normalisation,
     )
 
 
-def case_notes(config: TokenizerConfig, tokenizers: Mapping[str, Tokenizer], *, learned: bool) -> Notes:
-    """Note that text is lower-cased, and why.
+def fitted_tokenizer(
+    config: TokenizerConfig, given: Tokenizer, sides: Callable[[], Iterable[Sequence[str]]]
+) -> Tokenizer:
+    """Return a tokenizer that was brought along, lower-casing text if this run is to: as asked, else as its own text is.
 
-    tokenizers:  by the side that each is of, where there are two; else one, by ""
-    learned:     from the training text of this very run, or given
+    What another run has learned from may have had other capitals.
     """
+    lowercase = config.lowercase
+    if lowercase == "auto" and given.kind in KINDS:
+        letters = LetterCase()
+        lowercase = letters.of_all(letters.watched(sides()))
+    if lowercase in ("auto", AS_SAVED, given.lowercase):
+        return given
+    return with_lowercase(given, bool(lowercase))
+
+
+def case_notes(config: TokenizerConfig, tokenizers: Mapping[str, Tokenizer]) -> Notes:
+    """Note that text is lower-cased, and why; tokenizers are by the side that each is of, or one for all by ""."""
     sides = [side for side, tokenizer in tokenizers.items() if tokenizer.lowercase]
     if not sides:
         return ()
-    of_side = f" of the {sides[0]}" if len(sides) < len(tokenizers) else ""
-    if not learned:
-        return (("lower case", f"the vocabulary{of_side} lower-cases all text"),)
     if config.lowercase is True:
         return (("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)"),)
+    of_side = f" of the {sides[0]}" if len(sides) < len(tokenizers) else ""
     consequence = "output has no capitals" if sides == ["target"] else "input is lower-cased too"
     return (("lower case", f"training text{of_side} is lower-cased: {consequence}"),)
 
@@ -106,12 +110,14 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
             f"tokenizer.kind is {config.kind}, and the vocabulary of {config.file} is of kind {tokenizer.kind}.",
             "Leave tokenizer.kind out where tokenizer.file is given.",
         )
-    asked = {"lowercase": config.lowercase, "normalisation": config.normalisation}
-    for key, value in asked.items():
-        if value not in ("auto", has := getattr(tokenizer, key)):
-            wanted, own = (str(one).lower() for one in (value, has))
-            raise ConfigError(
-                f"tokenizer.{key} is {wanted}, and of the vocabulary of {config.file} it is {own}.",
-                f"Leave tokenizer.{key} out where tokenizer.file is given.",
-            )
+    if config.normalisation not in ("auto", tokenizer.normalisation):
+        raise ConfigError(
+            f"tokenizer.normalisation is {config.normalisation}, and that of {config.file} is {tokenizer.normalisation}.",
+            "Leave tokenizer.normalisation out where tokenizer.file is given.",
+        )
+    if config.lowercase is True and tokenizer.kind not in KINDS:
+        raise ConfigError(
+            f"tokenizer.lowercase is true, and a vocabulary of kind {tokenizer.kind} reads text as it stands.",
+            "Leave tokenizer.lowercase out, or lower-case the files.",
+        )
     return tokenizer
