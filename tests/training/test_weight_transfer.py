@@ -93,9 +93,7 @@ def test_embeddings_are_taken_whether_or_not_text_is_lower_cased(
     settings = {"training.learning_rate": 0.0, "training.steps": 1, "tokenizer.lowercase": True}
     events = drive(train(begin(settings), tmp_path / "run", vocabulary=first / "vocabulary"))
     n = events[0].n_parameters
-    assert [text for label, text in facts(events) if label == "weights loaded"][0].startswith(
-        f"{n:,} of {n:,} parameters"
-    )
+    assert dict(facts(events))["weights loaded"].startswith(f"{n:,} of {n:,} parameters")
     assert ("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)") in events[0].facts
     vocabulary = Tokenizer.load(tmp_path / "run" / "vocabulary" / "shared.json")
     assert vocabulary.lowercase and not Tokenizer.load(first / "vocabulary" / "shared.json").lowercase
