@@ -124,6 +124,12 @@ def test_a_ready_vocabulary_has_its_size(trained: Path) -> None:
     assert raised.value.remedy == "Leave out one of them: --vocabulary or tokenizer.vocab_size."
 
 
+def test_a_ready_vocabulary_lower_cases_as_asked(trained: Path) -> None:
+    found = new("translate", {"tokenizer.lowercase": True}, vocabulary=trained)
+    assert (found.vocabulary, found.config.tokenizer.lowercase) == (trained / "vocabulary", True)
+    assert found.config.tokenizer.vocab_size == read(trained / "config.toml").tokenizer.vocab_size
+
+
 def test_a_run_to_begin_with_brings_its_vocabulary_and_its_model(trained: Path) -> None:
     begun = read(trained / "config.toml")
     found = new("translate", {"training.init": f"{trained}@best", "model.dropout": 0.25})

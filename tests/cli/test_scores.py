@@ -10,6 +10,13 @@ def test_every_score_has_its_digits() -> None:
     assert scores_text(scores) == "loss 0.123, accuracy 91.3, macro F1 90.0, Spearman 0.812, MAE 0.500"
 
 
+def test_an_interval_is_written_where_it_is_asked_for() -> None:
+    scores = {"loss": 0.4, "accuracy": 81.25, "accuracy_low": 78.6, "accuracy_high": 83.54, "macro_f1": 80.0}
+    assert scores_text(scores) == "loss 0.400, accuracy 81.2, macro F1 80.0"
+    told = "loss 0.400, accuracy 81.2 (95 % interval 78.6 to 83.5), macro F1 80.0"
+    assert scores_text(scores, intervals=True) == told
+
+
 def test_a_score_that_is_not_there() -> None:
     assert score_cell({"loss": 1.0}, "bleu") == ""
     assert score_cell({"loss": None}, "loss") == "—"

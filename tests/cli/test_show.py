@@ -38,6 +38,16 @@ def test_scores_that_are_no_numbers(command: Any, own_run: Path) -> None:
     assert " — " in row
 
 
+def test_intervals(command: Any, own_run: Path) -> None:
+    for file in own_run.glob("checkpoints/step-*/state.json"):
+        state = json.loads(file.read_bytes())
+        state["best"] |= {"accuracy": 81.25, "accuracy_low": 78.6, "accuracy_high": 83.5}
+        file.write_text(json.dumps(state))
+    outcome = command("show", own_run)
+    [best] = [line for line in outcome.lines if line.startswith("best ")]
+    assert best.endswith(", accuracy 81.2 (95 % interval 78.6 to 83.5)")
+
+
 def test_json(command: Any, trained: Path) -> None:
     found = json.loads(command("show", f"{trained}@best", "--json").out)
     assert found["parameters"] == regard.load(trained).n_parameters

@@ -118,6 +118,19 @@ def test_an_average_is_called_one(capsys: pytest.CaptureFixture[str], best: bool
     ) in shown
 
 
+def test_intervals_are_shown_at_the_end_and_not_at_each_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    validation = Validation(loss=0.5, scores={"accuracy": 81.25}, intervals={"accuracy": (78.6, 83.5)})
+    best = {"step": 400, "loss": 0.5, "accuracy": 81.25, "accuracy_low": 78.6, "accuracy_high": 83.5}
+    events = REPORT, Validated(step=400, validation=validation, best=False), dataclasses.replace(FINISHED, best=best)
+    show(*events)
+    lines = capsys.readouterr().err.splitlines()
+    assert "step 400: validation loss 0.500, accuracy 81.2" in lines
+    assert "Best validation at step 400: loss 0.500, accuracy 81.2 (95 % interval 78.6 to 83.5)" in lines
+    follow(lambda stages: events, [JsonView()])
+    _, validated, _ = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert validated["intervals"] == {"accuracy": [78.6, 83.5]}
+
+
 def test_scores_that_are_no_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     best: Any = {"step": 400, "loss": 800.0, "perplexity": None}  # as runs of the past have written infinity
     validation = Validation(loss=float("nan"), scores={"perplexity": float("inf")})

@@ -272,8 +272,25 @@ def test_a_choice_of_types() -> None:
         limit: int | str = 0
 
     assert build(Table, {"limit": "none"}, origin="test").limit == "none"
-    with pytest.raises(ConfigError, match=r"limit must be int \| str, not \[\]"):
+    with pytest.raises(ConfigError, match=r"limit must be a whole number or text, not \[\]"):
         build(Table, {"limit": []}, origin="test")
+
+
+def test_a_word_beside_true_and_false() -> None:
+    for written in (True, False, "auto", "true", "false"):
+        config = from_tables({"task": "translate", "tokenizer": {"lowercase": written}}, origin="run.toml")
+        assert config.tokenizer.lowercase == {"true": True, "false": False}.get(str(written), written)
+        assert override(RunConfig(task="translate"), {"tokenizer.lowercase": str(written).lower()}) == config
+        assert written_and_read(config) == config
+    assert complaint({"task": "translate", "tokenizer": {"lowercase": "yes"}}).startswith(
+        "run.toml: tokenizer.lowercase must be auto, true or false, not 'yes'."
+    )
+    assert complaint({"task": "translate", "tokenizer": {"lowercase": 1}}).startswith(
+        "run.toml: tokenizer.lowercase must be true or false or text, not 1."
+    )
+    assert complaint({"task": "translate", "tokenizer": {"normalisation": "nfd"}}).startswith(
+        "run.toml: tokenizer.normalisation must be auto, none, nfc or nfkc, not 'nfd'."
+    )
 
 
 # -- overrides ----------------------------------------------------------------------------------------------------------

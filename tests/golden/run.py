@@ -95,6 +95,7 @@ KEYS = {
 }
 CHECKPOINTS, MODEL, METRICS = "checkpoints", "step-{step:08d}/model.safetensors", "metrics.jsonl"
 VALIDATED, SAMPLES = "validated", "samples"
+ENDS = ("_low", "_high")  # of the intervals of scores, which follow from these
 
 # -- the runs ----------------------------------------------------------------------------------------------------------
 
@@ -433,7 +434,9 @@ def read_result(path: Path, events: str) -> Result:
         values=hash_of_values(model),
         beside={str(file.relative_to(checkpoints)): sha256(file) for file in beside},
         losses=losses,
-        validation={name: value for name, value in last.items() if name not in ("kind", "step", "epoch")},
+        validation={
+            name: last[name] for name in last if name not in ("kind", "step", "epoch") and not name.endswith(ENDS)
+        },
         samples=shown[SAMPLES],
     )
 

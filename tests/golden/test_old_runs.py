@@ -59,7 +59,8 @@ def resumed(run: Path, *, steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
     update, validation = (json.loads(line) for line in lines[-2:])
     assert len(lines) == steps + 2  # each update, and two validations
     assert (update["step"], validation["step"]) == (steps, steps)
-    return update, {name: value for name, value in validation.items() if name not in ("kind", "epoch", "step")}
+    scores = {name: value for name, value in validation.items() if name not in ("kind", "epoch", "step")}
+    return update, {name: value for name, value in scores.items() if not name.endswith(("_low", "_high"))}
 
 
 # -- the translator ----------------------------------------------------------------------------------------------------

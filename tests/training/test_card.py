@@ -24,6 +24,12 @@ def test_the_card_says_what_the_model_is_what_it_read_and_what_it_reached() -> N
     assert "`regard train config.toml --run ANOTHER` repeats the run.\n" in card
 
 
+def test_the_card_has_the_intervals_of_scores() -> None:
+    best = {"step": 40, "loss": 0.5, "accuracy": 81.25, "accuracy_low": 78.61, "accuracy_high": 83.54}
+    card = model_card("mood", CONFIG, facts=[], best=best, average={}, n_parameters=3)
+    assert "step 40: loss 0.5, accuracy 81.25 (95 % interval 78.61 to 83.54)\n" in card
+
+
 def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:
     config = RunConfig(task="language", model=ModelTable())
     card = model_card("mine", config, facts=[], best={}, average={}, n_parameters=3)

@@ -130,6 +130,13 @@ def test_another_vocabulary_cannot_be_asked_for(trained: Path) -> None:
     assert with_vocabulary(same, None)[0].tokenizer.vocab_size == 320
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_lower_casing_may_be_asked_for(trained: Path, lowercase: bool) -> None:
+    config, vocabulary = with_vocabulary(begin(trained, tokenizer=TokenizerConfig(lowercase=lowercase)), None)
+    assert vocabulary == trained / "vocabulary"
+    assert (config.tokenizer.lowercase, config.tokenizer.vocab_size) == (lowercase, 320)
+
+
 def test_word_vectors_are_not_put_in_again(copied: Path) -> None:
     rewrite(copied, 'vectors = ""\nfreeze_vectors = false', 'vectors = "/gone.txt"\nfreeze_vectors = true')
     config, _ = with_vocabulary(begin(copied), None)

@@ -32,6 +32,7 @@ from regard.tasks.translation.task import TranslationTask
 from regard.training import session
 from regard.training.events import Event, Finished, Report, Saved, Updated, Validated
 from regard.training.run import resume, train
+from regard.training.summary import summarise
 
 MakeConfig = Callable[..., RunConfig]
 Drive = Callable[..., list[Event]]
@@ -414,6 +415,21 @@ def test_a_score_that_is_no_number_is_not_written_down(
     assert end.best == {"step": 2, "loss": 800.0, "bleu": 1.0}
     drive(resume(tmp_path / "run"))
     assert "loss 800, bleu 1" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_the_interval_of_a_score_is_kept_with_it(
+    make_config: MakeConfig, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def validate(self: TranslationTask, *arguments: Any, **options: Any) -> Validation:
+        scores = {"accuracy": 50.0, "bleu": math.nan}
+        return Validation(loss=1.0, scores=scores, intervals={"accuracy": (40.0, 60.0), "bleu": (0.0, 1.0)})
+
+    monkeypatch.setattr(TranslationTask, "validate", validate)
+    *_, end = drive(train(make_config({"training.steps": 2}), tmp_path / "run"))
+    kept = {"step": 2, "loss": 1.0, "accuracy": 50.0, "accuracy_low": 40.0, "accuracy_high": 60.0}
+    assert end.best == kept
+    assert summarise(RunFolder.open(tmp_path / "run")).best == kept
+    assert "accuracy 50 (95 % interval 40 to 60)" in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_facts_of_the_machine_are_in_the_manifest(finished: tuple[Path, list[Event]]) -> None:

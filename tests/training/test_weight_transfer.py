@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from regard import config as configuration
 from regard.config import ModelTable, RunConfig
+from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import learn
 from regard.errors import CheckpointError, ConfigError, RunError, UsageError
 from regard.runs import checkpoints
@@ -84,6 +85,19 @@ def test_all_weights_of_the_same_model_are_taken(first: Path, begin: MakeConfig,
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert not torch.equal(found["output.weight"], weights(first, 4)["output.weight"])
     assert "## Initialisation\n\n- init from: " in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_embeddings_are_taken_whether_or_not_text_is_lower_cased(
+    first: Path, begin: MakeConfig, drive: Drive, tmp_path: Path
+) -> None:
+    settings = {"training.learning_rate": 0.0, "training.steps": 1, "tokenizer.lowercase": True}
+    events = drive(train(begin(settings), tmp_path / "run", vocabulary=first / "vocabulary"))
+    n = events[0].n_parameters
+    assert dict(facts(events))["weights loaded"].startswith(f"{n:,} of {n:,} parameters")
+    assert ("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)") in events[0].facts
+    vocabulary = Tokenizer.load(tmp_path / "run" / "vocabulary" / "shared.json")
+    assert vocabulary.lowercase and not Tokenizer.load(first / "vocabulary" / "shared.json").lowercase
+    assert drive(resume(tmp_path / "run", settings={"training.steps": 2}))[0].facts == events[0].facts
 
 
 def test_what_is_new_dropped_or_of_another_shape_is_told(first: Path, begin: MakeConfig, tmp_path: Path) -> None:

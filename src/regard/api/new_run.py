@@ -70,7 +70,7 @@ def assemble(
             notes.append(f"the training data differ from those of {what}: a new vocabulary is learned")
         ready = None
     # A vocabulary that was learned with other settings is not what was asked for.
-    ready = ready if config.tokenizer == begun.tokenizer else None
+    ready = ready if vocabulary is not None or config.tokenizer == begun.tokenizer else None
     if (
         not (own_network or config.model.preset or config.training.init)
         and is_file(what)
@@ -111,7 +111,7 @@ def is_file(what: str) -> bool:
 def _with_vocabulary_of(run: str | Path, config: RunConfig, changes: Mapping[str, Any]) -> tuple[RunConfig, Path]:
     """Return the settings with the tokenizer of another run, and the folder of its vocabulary."""
     for key, value in changes.items():
-        if key.startswith("tokenizer."):
+        if key.startswith("tokenizer.") and key != "tokenizer.lowercase":
             raise UsageError(
                 f"--vocabulary uses the vocabulary of {run}, which conflicts with {key} = {value}.",
                 f"Leave out one of them: --vocabulary or {key}.",

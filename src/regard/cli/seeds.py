@@ -16,6 +16,7 @@ from regard.cli.train_options import RunOptions
 from regard.cli.training_view import follow, make_views
 from regard.config import RunConfig
 from regard.errors import RunError, TrainingError
+from regard.evaluation.intervals import is_interval_end
 from regard.evaluation.metrics import find_metric
 from regard.models.presets import decided_by_data, find_preset, model_config, resolved
 from regard.runs.folder import RunFolder
@@ -145,7 +146,11 @@ def scores_of(finished: Finished | None, *, averaged: bool) -> dict[str, float]:
     if finished is None:
         return {}
     scores = finished.average if averaged else finished.best
-    return {name: value for name, value in scores.items() if name != "step" and _is_number(value)}
+    return {
+        name: value
+        for name, value in scores.items()
+        if name != "step" and not is_interval_end(name) and _is_number(value)
+    }
 
 
 def _is_number(value: float | None) -> bool:

@@ -67,13 +67,13 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
         ("changed", f"{duration(max(0.0, time.time() - summary.changed))} ago"),
     ]
     if summary.best:
-        facts.append(("best", f"step {summary.best['step']:,}: {scores_text(summary.best)}"))
+        facts.append(("best", f"step {summary.best['step']:,}: {scores_text(summary.best, intervals=True)}"))
     if summary.average:
         # An average that the run has been trained beyond is meant by @average only.
         is_current = summary.average["step"] >= summary.step
         is_meant = is_current and prefers_average(summary.average, summary.best, training.best_by)
         meant = f"; {summary.path} names it" if is_meant else ""
-        facts.append(("average", f"{scores_text(summary.average)}{meant}"))
+        facts.append(("average", f"{scores_text(summary.average, intervals=True)}{meant}"))
     return facts
 
 

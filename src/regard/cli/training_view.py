@@ -158,11 +158,14 @@ class PeopleView:
         else:
             tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
         if event.best:
-            tell(f"Best validation at step {event.best['step']:,}: {scores_text(event.best)}", style="bold")
+            tell(
+                f"Best validation at step {event.best['step']:,}: {scores_text(event.best, intervals=True)}",
+                style="bold",
+            )
         if event.average:
             is_meant = prefers_average(event.average, event.best, self.config.training.best_by)
             meant = f", now used as {run}" if is_meant else ""
-            tell(f"Average of checkpoints{meant}: {scores_text(event.average)}", style="bold")
+            tell(f"Average of checkpoints{meant}: {scores_text(event.average, intervals=True)}", style="bold")
         if not self.advise:
             return
         for sample in self.best_samples:
@@ -215,7 +218,13 @@ def event_fields(event: Event) -> dict[str, Any]:
             validation = event.validation
             scores = {"loss": validation.loss, **validation.scores}
             outcome = {"best": event.best, "averaged": event.averaged}
-            return {"step": event.step, "scores": scores, "samples": validation.samples, **outcome}
+            return {
+                "step": event.step,
+                "scores": scores,
+                "intervals": validation.intervals,
+                "samples": validation.samples,
+                **outcome,
+            }
         case Saved():
             return {"step": event.step, "path": str(event.path)}
         case Noted():

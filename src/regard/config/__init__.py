@@ -19,6 +19,7 @@ from regard.config.files import (
     to_toml,
 )
 from regard.config.tables import (
+    AS_SAVED,
     REQUIRED,
     AugmentationConfig,
     CorruptionConfig,
@@ -33,6 +34,7 @@ from regard.config.tables import (
 )
 
 __all__ = [
+    "AS_SAVED",
     "REQUIRED",
     "AugmentationConfig",
     "CorruptionConfig",

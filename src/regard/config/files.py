@@ -268,7 +268,10 @@ def _fit(value: Any, hint: Any, *, origin: str, place: str) -> Any:
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(_fit(one, item, origin=origin, place=place) for one in values)
     if isinstance(hint, types.UnionType):
-        for choice in typing.get_args(hint):
+        choices = typing.get_args(hint)
+        if bool in choices and value in ("true", "false"):  # --set cannot tell the word from the text
+            return value == "true"
+        for choice in choices:
             if isinstance(value, choice):
                 return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
@@ -276,8 +279,9 @@ def _fit(value: Any, hint: Any, *, origin: str, place: str) -> Any:
     if isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
         return value
     kinds = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    wanted = " or ".join(kinds.get(one, str(one)) for one in typing.get_args(hint) or (hint,))
     raise ConfigError(
-        f"{origin}: {place} must be {kinds.get(hint, hint)}, not {value!r}.",
+        f"{origin}: {place} must be {wanted}, not {value!r}.",
         f"Correct {place} and run the command again.",
     )
 

@@ -20,6 +20,8 @@ SYNONYMS: Mapping[tuple[str, ...], str] = {
     ("data.target",): "tgt target_lang tgt_lang",
     ("data.image_size",): "img_size resolution",
     ("tokenizer.vocab_size",): "vocab n_vocab vocabulary_size num_words",
+    ("tokenizer.lowercase",): "lower lowercasing do_lower_case do_lowercase uncased",
+    ("tokenizer.normalisation",): "normalization normalizer unicode_normalization nfc nfkc",
     LAYERS: "layers num_layers n_layer num_hidden_layers depth",
     ("model.n_encoder_layers",): "encoder_layers enc_layers num_encoder_layers",
     ("model.n_decoder_layers",): "decoder_layers dec_layers num_decoder_layers",

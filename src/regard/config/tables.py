@@ -7,6 +7,8 @@ from typing import Any
 
 # In the place of a default: the field must be given.
 REQUIRED: Any = dataclasses.MISSING
+# In the place of tokenizer.lowercase, where a run goes on: as its vocabulary has it, whatever the text. No file says so.
+AS_SAVED = "as saved"
 
 
 def option(
@@ -52,8 +54,9 @@ class DataConfig:
     )
     valid_size: int = option(
         0,
-        "examples (of running text, documents) in the validation split without validation files; 0: 1 %, at least 100 and"
-        " at most 2,000 (of fewer than 100 documents, the last tenth of the text)",
+        "examples (of running text, documents) in the validation split without validation files; 0: a tenth, at most 1,000;"
+        " of more than 100,000 examples 1 %, at most 2,000 (of long documents fewer; of fewer than 100 documents, the last"
+        " tenth of the text)",
         least=0,
         most=10**9,
     )
@@ -89,6 +92,17 @@ class TokenizerConfig:
         "a ready vocabulary: a tiktoken file (cl100k_base.tiktoken), or a tokenizer.json that regard wrote",
     )
     shared: bool = option(True, "one vocabulary for source and target")
+    lowercase: bool | str = option(
+        "auto",
+        "lower-case all text, input and output; auto: where the training text is lower-cased, so that input matches it (of a"
+        " shared vocabulary, both sides)",
+        choices=("auto", "true", "false"),
+    )
+    normalisation: str = option(
+        "auto",
+        "Unicode normalisation of all text; auto: nfc where it leaves the training text as it is, else none",
+        choices=("auto", "none", "nfc", "nfkc"),
+    )
     vectors: str = option("", "pre-trained word vectors for the embedding, in word2vec's text format (kind words)")
     freeze_vectors: bool = option(False, "do not train the given word vectors")
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regard.evaluation.class_report import ClassReport, class_report
 from regard.evaluation.confusion_matrix import Classes, Integers, confusion_counts, paired_classes
+from regard.evaluation.intervals import wilson
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats, Statistics, SummedCounts, share_statistics
 
@@ -30,7 +31,7 @@ def top_accuracy(gold: Classes, outputs: NDArray[np.floating], top: int, *, unit
 def share_correct(n_correct: int, n: int, *, unit: str, name: str = "accuracy") -> Score:
     """The accuracy of what was counted on the way; NaN where there is nothing."""
     value = 100 * n_correct / n if n else float("nan")
-    return Score(name=name, value=value, signature=f"{unit}:{n}")
+    return Score(name=name, value=value, signature=f"{unit}:{n}", interval=wilson(n_correct, n))
 
 
 def macro_f1(gold: Classes, predicted: Classes, n_classes: int, *, unit: str = "examples") -> Score:

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.evaluation import intervals
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats, Formula, Statistics, SummedCounts
 
@@ -26,13 +27,16 @@ def spearman(gold: Numbers, predicted: Numbers) -> Score:
     """
     wanted, found = _as_arrays(gold, predicted)
     value = _correlation(ranks(wanted), ranks(found))
-    return Score(name="spearman", value=value, signature=f"examples:{len(wanted)}|ties:mean rank")
+    interval = intervals.correlation(value, len(wanted), of_ranks=True)
+    return Score(name="spearman", value=value, signature=f"examples:{len(wanted)}|ties:mean rank", interval=interval)
 
 
 def pearson(gold: Numbers, predicted: Numbers) -> Score:
     """How well the predictions follow gold along a straight line, from -1 to 1."""
     wanted, found = _as_arrays(gold, predicted)
-    return Score(name="pearson", value=_correlation(wanted, found), signature=f"examples:{len(wanted)}")
+    value = _correlation(wanted, found)
+    interval = intervals.correlation(value, len(wanted), of_ranks=False)
+    return Score(name="pearson", value=value, signature=f"examples:{len(wanted)}", interval=interval)
 
 
 def r_squared(gold: Numbers, predicted: Numbers) -> Score:
@@ -46,8 +50,10 @@ def r_squared(gold: Numbers, predicted: Numbers) -> Score:
 def mean_absolute_error(gold: Numbers, predicted: Numbers) -> Score:
     """How far the predictions are off, on average, in the unit of gold."""
     wanted, found = _as_arrays(gold, predicted)
-    value = float(np.abs(wanted - found).mean()) if len(wanted) else float("nan")
-    return Score(name="mae", value=value, signature=f"examples:{len(wanted)}|unit:of gold")
+    errors = np.abs(wanted - found)
+    value = float(errors.mean()) if len(wanted) else float("nan")
+    signature = f"examples:{len(wanted)}|unit:of gold"
+    return Score(name="mae", value=value, signature=signature, interval=intervals.mean(errors))
 
 
 def root_mean_squared_error(gold: Numbers, predicted: Numbers) -> Score:

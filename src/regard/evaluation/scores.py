@@ -1,20 +1,25 @@
 """A score: one number, the metric it is of, and the signature that makes it comparable with others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from regard.evaluation.intervals import Interval
 from regard.evaluation.metrics import Metric, find_metric
 from regard.evaluation.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One number, what it measures, and under which settings (as sacreBLEU's signatures say it)."""
+    """One number, what it measures, and under which settings (as sacreBLEU's signatures say it).
+
+    interval: its 95 % confidence interval, where a formula has one
+    """
 
     name: str
     value: float
     signature: str
+    interval: Interval | None = field(default=None, compare=False)
 
     @property
     def metric(self) -> Metric:

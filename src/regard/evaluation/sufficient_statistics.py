@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.evaluation.intervals import clustered_share
 from regard.evaluation.scores import Score
 
 Floats = NDArray[np.float64]
@@ -84,6 +85,13 @@ class SummedCounts(Statistics):
         total = self.counts.sum(axis=0) + other.counts.sum(axis=0)
         mixed = other.counts.sum(axis=0) + mine.astype(np.float64) @ (self.counts - other.counts)
         return self.formula(mixed), self.formula(total - mixed)
+
+    @property
+    def score(self) -> Score:
+        shares = self.formula is percentage
+        return replace(
+            super().score, interval=clustered_share(self.counts[:, 0], self.counts[:, 1]) if shares else None
+        )
 
     @property
     def correct(self) -> NDArray[np.bool_] | None:

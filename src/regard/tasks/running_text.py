@@ -127,7 +127,7 @@ class RunningTextTask(ABC):
             ("batches", train.about_batches()),
             *data.notes,
         ]
-        if not tokenizer.lossless:
+        if tokenizer.loss:
             facts.append(("tokenizer loss", tokenizer.loss))
         if self.word_vectors is not None:
             facts.append(("vectors", self.word_vectors.about("words")))

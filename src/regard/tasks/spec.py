@@ -102,7 +102,7 @@ class TaskSpec:
         return self.reads != "images"
 
 
-_TOKENIZER = ("kind", "vocab_size", "file", "vectors", "freeze_vectors")
+_TOKENIZER = ("kind", "vocab_size", "file", "lowercase", "normalisation", "vectors", "freeze_vectors")
 _SEARCH = ("beam", "length_penalty", "max_length", "min_length", "no_repeat_ngram", "repetition_penalty", "batch_size")
 _DECODING = (*_SEARCH, "n_best", "sample", "temperature", "top_k", "top_p")
 _BY_STEPS = {"steps": 10_000, "patience": 10}

@@ -5,7 +5,7 @@ knows neither the optimizer nor the run folder's checkpoints. What is known of i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
+from regard.evaluation.intervals import Interval
 from regard.evaluation.scores import Score
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.options import Options, Progress
@@ -56,17 +57,26 @@ class Examples(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """What a validation found: the loss per unit of weight, further scores by name, and a few outputs to show."""
+    """What a validation found: the loss per unit of weight, further scores by name, and a few outputs to show.
+
+    intervals: the 95 % confidence intervals of those scores that have one
+    """
 
     loss: float
     scores: Mapping[str, float]
     samples: tuple[Sample, ...] = ()
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scores: Iterable[Score], samples: Iterable[Sample] = ()) -> Self:
         """From scores, of which the first is the loss."""
         loss, *others = scores
-        return cls(loss=loss.value, scores={score.name: score.value for score in others}, samples=tuple(samples))
+        return cls(
+            loss=loss.value,
+            scores={score.name: score.value for score in others},
+            samples=tuple(samples),
+            intervals={score.name: score.interval for score in others if score.interval is not None},
+        )
 
 
 def sample_rows(n: int) -> range:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.config import RunConfig
+from regard.evaluation.intervals import from_record, is_interval_end
 from regard.runs.ranking import prefers_average
 from regard.training.next_steps import how_to_repeat, next_steps
 
@@ -53,4 +54,11 @@ def model_card(
 
 
 def _listed(scores: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value:.4g}" for key, value in scores.items() if key != "step" and value is not None)
+    """Write scores in a line, those with a 95 % interval with it."""
+    shown = []
+    for name, value in scores.items():
+        if name != "step" and value is not None and not is_interval_end(name):
+            interval = from_record(scores, name)
+            within = f" (95 % interval {interval[0]:.4g} to {interval[1]:.4g})" if interval else ""
+            shown.append(f"{name} {value:.4g}{within}")
+    return ", ".join(shown)

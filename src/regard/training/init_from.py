@@ -113,7 +113,10 @@ def with_vocabulary(config: RunConfig, vocabulary: Path | None) -> tuple[RunConf
         return config, vocabulary
     parent = ParentRun.open(config.training.init)
     default = default_config(config.task).tokenizer
+    lowercase = config.tokenizer.lowercase  # which changes no token
     for field in dataclasses.fields(TokenizerConfig):
+        if field.name == "lowercase":
+            continue
         value = getattr(config.tokenizer, field.name)
         if value not in (getattr(default, field.name), getattr(parent.tokenizer, field.name)):
             raise UsageError(
@@ -121,7 +124,8 @@ def with_vocabulary(config: RunConfig, vocabulary: Path | None) -> tuple[RunConf
                 f"Leave tokenizer.{field.name} out, or name a run with such a vocabulary: --vocabulary RUN.",
             )
     folder = parent.vocabulary if tokenizer_files(parent.vocabulary) else None
-    return dataclasses.replace(config, tokenizer=parent.tokenizer), folder
+    tokenizer = parent.tokenizer if lowercase == "auto" else dataclasses.replace(parent.tokenizer, lowercase=lowercase)
+    return dataclasses.replace(config, tokenizer=tokenizer), folder
 
 
 def refuse_other_architecture(parent: ParentRun, model: ModelTable) -> None:

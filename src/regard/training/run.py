@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from regard import runtime
-from regard.config import RunConfig, override, refuse_unread, to_toml
+from regard.config import AS_SAVED, RunConfig, override, refuse_unread, to_toml
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import ConfigError, DataError, TrainingError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
@@ -147,7 +147,7 @@ def resume(
             refuse_changed_data(run, recorded, {file: content_hash(file) for file in recorded})
         # A number of threads is part of the last bits of every sum: the run keeps its own.
         machine = runtime.prepare(config.runtime)
-        prepared = find_task(config.task).prepare(config, vocabulary=run.vocabulary, progress=progress)
+        prepared = find_task(config.task).prepare(with_own_case(config), vocabulary=run.vocabulary, progress=progress)
         refuse_changed_data(run, recorded, prepared.hashes)
         if model is None:
             refuse_other_sizes(config.model, prepared.task.model_fields(), vocabulary=run.vocabulary)
@@ -248,6 +248,13 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
         data=dataclasses.replace(config.data, train=train, valid=valid),
         tokenizer=dataclasses.replace(given, file=absolute(given.file), vectors=absolute(given.vectors)),
     )
+
+
+def with_own_case(config: RunConfig) -> RunConfig:
+    """Return the settings with which a run goes on: its vocabulary lower-cases text or does not, and no text is asked."""
+    if config.tokenizer.lowercase != "auto":
+        return config
+    return dataclasses.replace(config, tokenizer=dataclasses.replace(config.tokenizer, lowercase=AS_SAVED))
 
 
 def refuse_changed_data(run: RunFolder, before: Mapping[str, str], now: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard import runtime
 from regard.config import RunConfig
 from regard.errors import CheckpointError
+from regard.evaluation.intervals import to_record
 from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
@@ -319,7 +320,8 @@ def training_state(checkpoint: Checkpoint) -> TrainingState:
 def _scores(step: int, validation: Validation) -> dict[str, Any]:
     """What is recorded of a validation; a NaN or infinite score, as a perplexity may be, is left out."""
     scores = {name: value for name, value in validation.scores.items() if math.isfinite(value)}
-    return {"step": step, "loss": validation.loss, **scores}
+    known = {name: interval for name, interval in validation.intervals.items() if name in scores}
+    return {"step": step, "loss": validation.loss, **scores, **to_record(known)}
 
 
 def _records(update: Update) -> Iterator[dict[str, Any]]:

@@ -98,7 +98,7 @@ def warm_start(
     checkpoint, theirs = chosen.checkpoint, chosen.weights
     with tempfile.TemporaryDirectory(prefix="regard-") as folder:
         task.save(Path(folder))
-        same_tokens = _tokenizers(Path(folder)) == _tokenizers(parent.vocabulary)
+        same_tokens = _tokens(Path(folder)) == _tokens(parent.vocabulary)
         same_labels = _labels(Path(folder)) == _labels(parent.vocabulary)
     found = match_weights(
         model.state_dict(),
@@ -142,8 +142,10 @@ def _are_texts(values: Sequence[object]) -> bool:
     return all(isinstance(value, str) and "\0" not in value for value in values)
 
 
-def _tokenizers(vocabulary: Path) -> dict[str, str]:
-    return {file.name: Tokenizer.load(file).to_json() for file in tokenizer_files(vocabulary)}
+def _tokens(vocabulary: Path) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return what the rows of embeddings stand for; whether text is lower-cased makes no difference there."""
+    found = {file.name: Tokenizer.load(file) for file in tokenizer_files(vocabulary)}
+    return {name: (tokenizer.kind, tokenizer.vocabulary) for name, tokenizer in found.items()}
 
 
 def _labels(vocabulary: Path) -> list[str] | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from regard.config import DataConfig, TokenizerConfig
+from regard.data.documents import dataset
 from regard.data.documents.dataset import DocumentDataset, encode_documents, prepare_documents
 from regard.data.pipeline.encoding import bad_rows_of
 from regard.data.text.tokenizer import Tokenizer
@@ -68,6 +69,16 @@ def test_many_documents_are_held_out_whole(tmp_path: Path) -> None:
     assert sorted(one.rstrip("\n") for one in train + valid) == sorted(texts)
     assert len(valid) == 15
     assert data.train.facts["n_documents"] == 135
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(1_000_000, 200), (150_000, 150), (1_000, 100)])
+def test_of_long_documents_fewer_are_held_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, characters: int, expected: int
+) -> None:
+    monkeypatch.setattr(dataset, "ENOUGH_CHARACTERS", characters)
+    texts = [f"{expected} {number:04}".ljust(1_000, "x") for number in range(2_000)]
+    data = prepare(write(tmp_path / "a.txt", "\n---\n".join(texts) + "\n"), separator="---")
+    assert abs(data.valid.facts["n_documents"] - expected) <= 2
 
 
 def test_passages_are_tokenised_like_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +187,7 @@ def test_vocabularies_of_both_kinds_are_taken(tmp_path: Path) -> None:
     texts = lines(200)
     file = write(tmp_path / "a.txt", "".join(line + "\n" for line in texts))
     for running in (True, False):
-        given = learn(texts, kind="bpe", vocab_size=300, specials=["<mask>"], running=running)
+        given = learn(texts, kind="bpe", vocab_size=300, specials=["<mask>"], running=running, lowercase=True)
         data = prepare_sentences(file, given=given, valid=(file,))
         assert data.tokenizer is given
         assert text_of(data, data.train) == [("\n" if running else " ").join(texts) + ("\n" if running else "")]
@@ -197,10 +208,14 @@ def test_what_is_held_out_and_left_out_is_told(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", text)
     data = prepare(file)
     assert data.held_out == "the last 10% of the text, held out"
-    assert data.notes == ()
+    lower_case = ("lower case", "training text is lower-cased: input is lower-cased too")
+    assert data.notes == (lower_case,)
     valid = write(tmp_path / "b.txt", text.encode() + b"\xff\n")
     data = prepare(file, valid=(valid,))
     assert data.held_out == ""
-    assert data.notes == (("left out", rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"),)
+    assert data.notes == (
+        lower_case,
+        ("left out", rf"of validation, 1 bad line, not UTF-8: {valid}:201 '\xff\n'"),
+    )
     data = prepare(write(tmp_path / "c.txt", text.replace("\n", "\n---\n")), separator="---")
     assert data.held_out == f"{data.valid.facts['n_documents']} of 200 documents, held out"

@@ -106,6 +106,14 @@ def test_what_is_held_out_does_not_depend_on_the_order(tmp_path: Path) -> None:
     assert len(prepare(npz(tmp_path / "c.npz", images, labels), valid_size=20).valid) == 20
 
 
+def test_near_equal_class_folders_are_pointed_out(tmp_path: Path) -> None:
+    names = [name for name in ("Red_Fox", "red fox", "wolf") for _ in range(20)]
+    data = prepare(npz(tmp_path / "a.npz", draw(60), names))
+    [told] = [text for what, text in data.notes if what == "near-equal"]
+    n_first, n_second = data.counts["Red_Fox"], data.counts["red fox"]
+    assert told.startswith(f"labels 'Red_Fox' ({n_first}) and 'red fox' ({n_second}): trained as different classes")
+
+
 def test_holding_out_all_is_an_error(tmp_path: Path) -> None:
     same = npz(tmp_path / "b.npz", np.repeat(draw(1), 20, 0), [0, 1] * 10)
     problem = "Nearly all images have one and the same content: held out by it, none is left for training."

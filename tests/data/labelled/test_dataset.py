@@ -83,7 +83,8 @@ def test_every_example_is_encoded_once(tmp_path: Path, examples: list[tuple[str,
     assert data.train.ragged["ids_b"].lengths.sum() == 0
     place = data.valid.numbers["line"][0]
     assert (examples[place - 2][1], data.valid_files, data.valid.numbers["file"][0]) == (valid[0][0], (file,), 0)
-    assert data.notes == (("columns", "text 'text', label 'label'"),)
+    lower_case = ("lower case", "training text is lower-cased: input is lower-cased too")
+    assert data.notes == (lower_case, ("columns", "text 'text', label 'label'"))
     assert set(data.hashes) == {file}
 
 
@@ -103,6 +104,26 @@ def test_a_rare_class_is_not_held_out(tmp_path: Path) -> None:
     [kept] = [text for what, text in data.notes if what == "not held out"]
     assert kept.startswith("all examples of 'class 0")
     assert kept.endswith(", of which too few are there")
+
+
+def test_near_equal_and_rare_labels_are_pointed_out_and_stay_apart(tmp_path: Path) -> None:
+    labels = ["positive", "NEGATIVE"] * 60 + ["Negative"] * 30 + ["odd"]
+    data = prepare(table(tmp_path / "a.tsv", list(zip(labels, texts(len(labels)), strict=True))))
+    notes, n = dict(data.notes), data.counts
+    assert data.labels == ("NEGATIVE", "Negative", "odd", "positive")
+    told = f"labels 'NEGATIVE' ({n['NEGATIVE']}) and 'Negative' ({n['Negative']}): trained as different classes"
+    assert notes["near-equal"].startswith(told)
+    assert notes["rare"] == "1 of 4 labels has one or two training examples, too few to be learned: 'odd' (1)"
+
+
+def test_near_equal_and_rare_tags_are_pointed_out(tmp_path: Path) -> None:
+    sentence = "Anna\tB-PER\nsees\tO\nRome\tB-loc\n{}\tO\n\n"
+    other = "Bonn\tB-LOC\nand\tO\nBerlin\tB-LOC\n\n"
+    file = write(tmp_path / "a.conll", "".join(sentence.format(number) for number in range(60)) + other)
+    data = prepare(file, kind="tags", valid_size=1)
+    notes = dict(data.notes)
+    assert notes["near-equal"].startswith(f"labels 'B-LOC' (2) and 'B-loc' ({data.counts['B-loc']}): trained")
+    assert notes["rare"] == "1 of 4 labels has one or two training words, too few to be learned: 'B-LOC' (2)"
 
 
 def test_given_validation_files(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
@@ -272,7 +293,7 @@ def test_the_cache_is_used_and_knows_what_matters(tmp_path: Path, examples: list
 
 
 def test_a_vocabulary_may_be_given(tmp_path: Path, examples: list[tuple[str, str]]) -> None:
-    given = learn(["abcdefgh"], kind="characters", vocab_size=30)
+    given = learn(["abcdefgh"], kind="characters", vocab_size=30, lowercase=True)
     data = prepare(table(tmp_path / "a.tsv", examples), given=given)
     assert data.tokenizer is given
     assert given.unknown_id in data.train.ragged["ids"].values.tolist()

@@ -99,7 +99,7 @@ def test_a_given_vocabulary_is_taken_as_it_is(
     loaded = Vocabulary.load(tmp_path / "vocabulary")
     monkeypatch.setattr(dataset, "learned_tokenizer", None)  # learning would fail
     again = prepare(vocabulary=loaded, tokenizer=TokenizerConfig(vocab_size=999))
-    assert again.vocabulary is loaded
+    assert again.vocabulary.source is again.vocabulary.target is loaded.source
     assert loaded.fingerprint() == first.vocabulary.fingerprint()
     assert again.train.folder == first.train.folder
 
@@ -207,3 +207,41 @@ def test_lengths_that_are_too_different(tmp_path: Path) -> None:
 def test_short_sentences_may_differ_in_length(tmp_path: Path) -> None:
     assert reasons_of(tmp_path, "x", "y" * 39) == []
     assert reasons_of(tmp_path, "x", "y" * 40) == ["lengths too different"]
+
+
+@pytest.mark.parametrize(
+    ("lowered", "shared", "expected"),
+    [
+        ("source target", True, "training text is lower-cased: input is lower-cased too"),
+        ("source", True, ""),
+        ("source", False, "training text of the source is lower-cased: input is lower-cased too"),
+        ("target", False, "training text of the target is lower-cased: output has no capitals"),
+        ("source target", False, "training text is lower-cased: input is lower-cased too"),
+    ],
+)
+def test_lower_casing_is_chosen_by_side(
+    prepare: Prepare, tmp_path: Path, lowered: str, shared: bool, expected: str
+) -> None:
+    pairs = [(f"A Dog sees the number {number}", f"Ein Hund sieht die Zahl {number}") for number in range(100)]
+    sides = [
+        [text.lower() if side in lowered else text for text in own]
+        for side, own in zip(("source", "target"), zip(*pairs, strict=True), strict=True)
+    ]
+    data = prepare(
+        train=write_pairs(tmp_path, list(zip(*sides, strict=True))),
+        tokenizer=TokenizerConfig(vocab_size=320, shared=shared),
+    )
+    assert [text for label, text in data.notes if label == "lower case"] == ([expected] if expected else [])
+    for side, tokenizer in (("source", data.vocabulary.source), ("target", data.vocabulary.target)):
+        assert tokenizer.lowercase == (side in lowered if not shared else bool(expected))
+    assert data.valid.ragged["target_text"].text(0)[:3] == ("ein" if "target" in lowered else "Ein")
+
+
+def test_references_keep_their_case(prepare: Prepare, corpus: tuple[str, str]) -> None:
+    data = prepare(tokenizer=TokenizerConfig(vocab_size=320, lowercase=True))
+    lines = set(Path(corpus[1]).read_text().splitlines())
+    assert set(texts(data.valid, "target_text")) <= lines
+    assert ("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)") in data.notes
+    again = prepare(vocabulary=data.vocabulary)  # of another run: this text has capitals
+    assert not again.vocabulary.source.lowercase and again.vocabulary.shared
+    assert again.vocabulary.source.vocabulary == data.vocabulary.source.vocabulary

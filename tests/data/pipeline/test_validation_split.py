@@ -22,8 +22,10 @@ def held_out(sources: list[str], wanted: int = 0) -> list[str]:
         (0, 2, 1),
         (0, 5, 1),
         (0, 50, 5),
-        (0, 5_000, 100),
-        (0, 20_000, 200),
+        (0, 5_000, 500),
+        (0, 9_545, 954),
+        (0, 20_000, 1000),
+        (0, 150_000, 1500),
         (0, 210_000, 2000),
         (7, 1000, 7),
         (3000, 4000, 3000),
@@ -57,3 +59,13 @@ def test_one_source_in_all_pairs() -> None:
     with pytest.raises(DataError) as caught:
         held_out(["a dog"] * 50)
     assert caught.value.problem.startswith("Nearly all pairs have one and the same source")
+
+
+def test_fewer_may_be_enough() -> None:
+    split, asked = ValidationSplit(0), ValidationSplit(7)
+    for number in range(3_000):
+        split.add(f"document {number}")
+        asked.add(f"document {number}")
+    found, as_asked = split.held_out(enough=120), asked.held_out(enough=5)
+    assert sum(found.holds(f"document {number}") for number in range(3_000)) == 120
+    assert sum(as_asked.holds(f"document {number}") for number in range(3_000)) == 7

@@ -286,3 +286,58 @@ def test_what_a_vocabulary_does_not_know(kind: str, unknown: list[str]) -> None:
     found = tokenizer.unknown("der Äther groß und Hof Äther")
     assert found == unknown
     assert tokenizer.unknown("") == []
+
+
+# Lower case and Unicode forms
+
+CASED = ["The Dog sees Äpfel.", "the dog runs", "ﬁne ½"] * 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("running", [False, True])
+def test_lower_casing_makes_capitals_and_small_letters_the_same(kind: str, running: bool) -> None:
+    tokenizer = learn(CASED, kind=kind, vocab_size=400, lowercase=True, running=running)
+    text = "THE Dog sees Äpfel"
+    assert tokenizer.encode(text) == tokenizer.encode(text.lower())
+    assert tokenizer.decode(tokenizer.encode(text)) == "the dog sees äpfel"
+    assert not tokenizer.lossless and tokenizer.changes(text) and not tokenizer.changes(text.lower())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_of_lower_cased_text_are_of_the_text_as_it_was_given(kind: str) -> None:
+    text = "The DOG sees Äpfel"
+    pieces = learn(CASED, kind=kind, vocab_size=400, lowercase=True, normalisation="nfc").pieces(text)
+    assert all(piece.text == text[piece.start : piece.end] for piece in pieces)
+    assert {letter for piece in pieces for letter in piece.text} >= set("TheDOGÄpfel")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_letter_and_its_accent_are_the_letter_under_nfc(kind: str) -> None:
+    composed, decomposed = "the Äpfel", "the A\u0308pfel"
+    plain, nfc = (learn(CASED, kind=kind, vocab_size=400, normalisation=form) for form in ("none", "nfc"))
+    assert plain.encode(decomposed) != plain.encode(composed)
+    assert nfc.encode(decomposed) == nfc.encode(composed)
+    assert nfc.encode(composed) == plain.encode(composed) or kind in ("unigram", "wordpiece")  # which learn by chance
+    assert nfc.words(decomposed) == nfc.words(composed)
+    assert nfc.lossless == plain.lossless
+    assert nfc.changes(decomposed) and not nfc.changes(composed) and not plain.changes(decomposed)
+
+
+def test_nfkc_reads_compatible_characters_as_one() -> None:
+    tokenizer = learn(CASED, kind="bpe", vocab_size=400, normalisation="nfkc")
+    assert tokenizer.decode(tokenizer.encode("ﬁne ＡＢＣ ½")) == "fine ABC 1⁄2"
+    assert not tokenizer.lossless and not tokenizer.loss
+
+
+NORMALISING = {kind: learn(CASED, kind=kind, vocab_size=400, lowercase=True, normalisation="nfc") for kind in LOSSLESS}
+
+
+@pytest.mark.parametrize("kind", LOSSLESS)
+@quick
+@given(text=real_text | awkward_text)
+@example(text="İ ǅ Σ ẞ")
+def test_texts_come_back_up_to_their_normalisation(kind: str, text: str) -> None:
+    tokenizer = NORMALISING[kind]
+    back = tokenizer.decode(tokenizer.encode(text))
+    assert tokenizer.decode(tokenizer.encode(back)) == back
+    assert tokenizer.changes(text) or back == text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_training import KINDS, learn
+from regard.data.text.tokenizer_training import KINDS, SPACED, learn
 from regard.errors import DataError
 
 SLOW = {"Regex": "(a|a)*(a+)+$"}
@@ -30,6 +30,23 @@ def test_what_regard_learned_is_taken(kind: str, running: bool, tmp_path: Path) 
     assert Tokenizer.load(tmp_path / "shared.json").to_json() == tokenizer.to_json()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize(("lowercase", "form"), [(True, "none"), (True, "nfc"), (True, "nfkc"), (False, "nfc")])
+def test_what_regard_normalises_is_taken(kind: str, running: bool, lowercase: bool, form: str, tmp_path: Path) -> None:
+    texts = ["A dog runs."] * 3
+    tokenizer = learn(texts, kind=kind, vocab_size=400, running=running, lowercase=lowercase, normalisation=form)
+    assert (tokenizer.lowercase, tokenizer.normalisation, tokenizer.spaced) == (
+        lowercase,
+        form,
+        kind in SPACED and not running,
+    )
+    tokenizer.save(tmp_path / "shared.json")
+    loaded = Tokenizer.load(tmp_path / "shared.json")
+    assert loaded.to_json() == tokenizer.to_json()
+    assert (loaded.lowercase, loaded.normalisation) == (lowercase, form)
+
+
 def add_token(file: dict[str, Any], **changes: Any) -> None:
     file["added_tokens"].append(
         {**file["added_tokens"][0], "id": len(file["model"]["vocab"]), "content": "é", **changes}
@@ -42,6 +59,8 @@ def add_token(file: dict[str, Any], **changes: Any) -> None:
         (lambda file: file.update(pre_tokenizer=SEQUENCE), "BPE is none of its kinds."),
         (lambda file: file.update(pre_tokenizer=CUT), PARTS),
         (lambda file: file.update(normalizer={"type": "Replace", "pattern": SLOW, "content": "a" * 1000}), PARTS),
+        (lambda file: file.update(normalizer={"type": "Lowercase"}), PARTS),  # without the space in front
+        (lambda file: file.update(normalizer={"type": "StripAccents"}), PARTS),
         (lambda file: file.update(decoder={"type": "Replace", "pattern": SLOW, "content": "a" * 1000}), PARTS),
         (lambda file: file.update(truncation=TRUNCATION), PARTS),
         (lambda file: file["model"].update(dropout=0.5), PARTS),

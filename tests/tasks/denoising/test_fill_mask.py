@@ -74,6 +74,16 @@ def test_a_text_with_one_token_hidden_is_the_text_but_for_this_token(
     assert n_found >= n_hidden
 
 
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece", "characters", "bytes", "words"])
+@pytest.mark.parametrize("blank", ["[MASK]", "<mask>"])
+def test_a_blank_stays_one_where_text_is_lower_cased(kind: str, blank: str) -> None:
+    own = learn(TEXTS, kind=kind, vocab_size=400, specials=["<mask>"], lowercase=True, normalisation="nfc")
+    cased, small = find_blanks(f"The {blank} BARKS.", own), find_blanks(f"the {blank} barks.", own)
+    assert cased.count == 1
+    assert cased.row([BLANK]) == small.row([BLANK])
+    assert cased.filled([" dog"]) == "The dog BARKS." or kind in ("characters", "bytes")  # the user's own text
+
+
 def test_words_are_filled_in_where_they_stood() -> None:
     own = tokenizer("words")
     blanks = find_blanks("The  [MASK] barks , [MASK]", own)

@@ -296,6 +296,8 @@ def test_a_validation_shows_what_was_hidden(learned: tuple[MaskedLMTask, Segment
     task, train, model = learned
     found = task.validate(model, train, DECODING, n_samples=1)
     assert found.scores.keys() == {"perplexity", "masked_accuracy"}
+    low, high = found.intervals["masked_accuracy"]
+    assert low <= found.scores["masked_accuracy"] <= high
     assert len(found.samples) == 3
     for shown, was, guessed in found.samples:
         n_hidden = 2 if len(shown.split()) == 10 else 1  # of two sentences or one

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
+from regard.evaluation.intervals import wilson
 from regard.models.bert import Bert, BertConfig
 from regard.models.recurrent_encoder import RecurrentEncoderConfig, RecurrentEncoderModel
 from regard.tasks.labelling.base import LabelOptions
@@ -178,6 +179,7 @@ def test_a_few_texts_are_learnt_by_heart(tmp_path: Path, pooling: str) -> None:
     validation = task.validate(model, valid, task.config.decoding, n_samples=1)
     assert validation.loss < 0.1
     assert validation.scores == {"accuracy": 100, "macro_f1": 100}
+    assert validation.intervals == {"accuracy": wilson(len(valid), len(valid))}
     text, label, predicted = validation.samples[0]
     assert (text, label) == ("a fine dog", "good")
     assert re.fullmatch(r"good \(\d+ %\)", predicted)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard import config as configuration
 from regard.errors import ConfigError, DataError, UsageError
+from regard.evaluation.intervals import wilson
 from regard.models.bert import Bert, BertConfig
 from regard.tasks.labelling.base import LabelOptions
 from regard.tasks.labelling.examples import SequenceExamples
@@ -123,6 +124,11 @@ def test_tags_that_mark_no_entities_have_no_f1(tmp_path: Path) -> None:
     scores = task.scores(valid.corpus, task.logits(model, valid.sequences))
     assert [score.name for score in scores] == ["loss", "accuracy"]
     assert scores[1].signature == "words:20"
+    n_correct = round(scores[1].value / 5)
+    low, high = scores[1].interval or (0, 0)
+    by_words = wilson(n_correct, 20) or (0, 0)
+    assert low <= scores[1].value <= high
+    assert high - low > by_words[1] - by_words[0]  # the same sentence ten times: right or wrong together
 
 
 class Own(nn.Module):

@@ -67,6 +67,34 @@ def test_what_each_token_costs_adds_up_to_the_loss(tmp_path: Path) -> None:
     assert costs.seconds > 0
 
 
+def test_bits_per_byte_are_of_a_text_that_is_read_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT * 3)  # enough to tell that it is lower-cased
+    prepared = prepare(tmp_path, {"tokenizer.kind": "characters", "model.context": 8})
+    task, model = prepared.task, network(prepared).eval()
+    assert isinstance(task, LanguageModelTask) and task.tokenizer.lowercase
+    assert ("lower case", "training text is lower-cased: input is lower-cased too") in prepared.facts
+
+    def evaluated(text: str) -> tuple[list[str], tuple[str, ...]]:
+        (tmp_path / "test.txt").write_text(text)
+        found = task.evaluate(model, [str(tmp_path / "test.txt")], GenerationOptions())
+        return [score.name for score in found.scores], found.notes
+
+    assert evaluated("the dog\n") == (["loss", "perplexity", "bits_per_byte"], ())
+    told = "The text is lower-cased when it is read: there are no bits per byte of it as it stands."
+    assert evaluated("The dog\n") == (["loss", "perplexity"], (told,))
+
+
+def test_a_prompt_is_shown_as_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT * 3)  # enough to tell that it is lower-cased
+    prepared = prepare(tmp_path, {"tokenizer.kind": "characters", "model.context": 8})
+    task, model = prepared.task, network(prepared).eval()
+    assert isinstance(task, LanguageModelTask)
+    greedy = GenerationOptions(decoding=configuration.DecodingConfig(beam=1, max_length=5))
+    cased, small = task.predict(model, ["The D", "the d"], greedy)
+    assert (cased.prompt, cased.unknown, cased.text) == ("The D", (), small.text)
+    assert cased.lines() == ["The D" + small.text.replace("\n", " ")]
+
+
 class Plain(nn.Module):
     """A network of the caller's own: logits, and nothing else."""
 

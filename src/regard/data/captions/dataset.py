@@ -25,7 +25,7 @@ from regard.data.pipeline.dataset import Dataset, Notes, rebuilt, refuse_empty
 from regard.data.pipeline.encoding import encode
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.vocabulary import given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, fitted_tokenizer, given_tokenizer, learned_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,11 @@ def prepare_captions(
     for split, own in surveys.items():
         own.enforce(split)
     splits = stored if "valid" in stored else _held_out(stored["train"], data.valid_size)
+    training = {"train": splits["train"]}
     if given is None:
-        training = {"train": splits["train"]}
         given = learned_tokenizer(tokenizer, lambda: (one.text for _, one in _captions(training)), progress)
+    else:
+        given = fitted_tokenizer(tokenizer, given, lambda: ((one.text,) for _, one in _captions(training)))
     encoding = CaptionEncoding(given, data.max_length)
     train, valid = _encoded(splits, encoding, data.valid_size, progress).values()
     for name, captions, judged in (("training", train, True), ("validation", valid, "valid" in stored)):
@@ -84,7 +86,7 @@ def prepare_captions(
         valid_files=valid.files,
         tokenizer=given,
         n_held_out=0 if "valid" in stored else len(valid.image_set),
-        notes=_notes(surveys, train, valid),
+        notes=(*case_notes(tokenizer, {"": given}), *_notes(surveys, train, valid)),
         hashes=_hashes(stored.values()),
     )
 

@@ -18,12 +18,10 @@ from regard.data.images.storage import ImageSet, stored_images
 from regard.data.pipeline.dataset import (
     Dataset,
     Notes,
-    label_notes,
     rebuilt,
     refuse_empty,
-    sorted_labels,
-    unknown_label,
 )
+from regard.data.pipeline.label_set import label_notes, sorted_labels, unknown_label
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.errors import DataError
 

@@ -16,12 +16,13 @@ from regard.data.labelled.source import LabelledSource, TagSource, TextSource, V
 from regard.data.labelled.storage import LabelEncoding, TagEncoding, TextEncoding, VectorEncoding, cut_sentence
 from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
-from regard.data.pipeline.dataset import Dataset, Notes, label_notes, sorted_labels
+from regard.data.pipeline.dataset import Dataset, Notes
 from regard.data.pipeline.encoding import encode_all, encode_dataset
+from regard.data.pipeline.label_set import label_notes, sorted_labels
 from regard.data.pipeline.source import Progress, require_training_files
 from regard.data.pipeline.survey import Survey, survey
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.vocabulary import given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, fitted_tokenizer, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError, DataError, UsageError, did_you_mean
 
 KINDS = ("class", "number", "tags")  # of labels: one of several, a number, a tag for each word
@@ -61,13 +62,15 @@ def prepare_labelled(
     source = source_class(files=data.train, data=data, kind=kind, splits=splits)
     valid_source = source_class(files=data.valid, data=data, kind=kind, splits=("valid",)) if data.valid else None
     found = survey(source, progress)
-    if given is None and not vectors:
 
-        def texts() -> Iterator[str]:
-            return (text for one in source.training(found.held_out) for text in one.texts)
+    def texts() -> Iterator[str]:
+        return (text for one in source.training(found.held_out) for text in one.texts)
 
-        given = learned_tokenizer(tokenizer_config, texts, progress)
-    tokenizer = None if vectors else given
+    tokenizer = None
+    if not vectors and given is not None:
+        tokenizer = fitted_tokenizer(tokenizer_config, given, lambda: ((text,) for text in texts()))
+    elif not vectors:
+        tokenizer = learned_tokenizer(tokenizer_config, texts, progress)
     known = labels if labels is not None and kind != "number" else sorted_labels(found.counts)
     encoding = encoding_class(
         kind=kind, labels=known, max_length=data.max_length, trained=labels is None, tokenizer=tokenizer
@@ -77,8 +80,9 @@ def prepare_labelled(
     _refuse_other_width(train, dataset.valid, data.valid)
     mean, deviation = _spread(train, data) if kind == "number" else (0.0, 1.0)
     counts = label_counts(train, known)
+    of_case = case_notes(tokenizer_config, {"": tokenizer}) if tokenizer is not None else ()
     return LabelledDataset(
-        **{**vars(dataset), "notes": _notes(source, found, counts, dataset)},
+        **{**vars(dataset), "notes": (*of_case, *_notes(source, found, counts, dataset))},
         tokenizer=tokenizer,
         labels=known,
         counts=counts,
@@ -163,7 +167,8 @@ def _notes(source: LabelledSource[Any], found: Survey, counts: Mapping[str, int]
             notes.append(("note", idle))
     if data.split_column and found.holds_out:
         notes.append(("held out", f"no row of '{data.split_column}' is of validation"))
-    notes += label_notes("example", found.held_out.kept, counts)
+    labelled = source.tagged.removesuffix("s") if source.kind == "tags" else ""
+    notes += label_notes("example", found.held_out.kept, counts, labelled=labelled)
     notes += dataset.notes
     of_training, of_validation = (dataset.train, dataset.train_files), (dataset.valid, dataset.valid_files)
     if leak := _leak(dataset.train, *of_validation):

@@ -24,8 +24,8 @@ from regard.data.labelled.rows import Labelled
 from regard.data.labelled.source import LabelledExample, One
 from regard.data.labelled.vectors import LabelledVectors
 from regard.data.pipeline.corpus import NUMBER, TEXT, Corpus
-from regard.data.pipeline.dataset import unknown_label
 from regard.data.pipeline.encoding import Encoding
+from regard.data.pipeline.label_set import unknown_label
 from regard.data.text.tokenizer import Tokenizer
 
 

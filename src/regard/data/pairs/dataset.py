@@ -16,7 +16,7 @@ from regard.data.pipeline.source import Progress, Source, require_training_files
 from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut
 from regard.data.text.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
-from regard.data.text.vocabulary import given_tokenizer, learned_tokenizer
+from regard.data.text.vocabulary import case_notes, fitted_tokenizer, given_tokenizer, learned_tokenizer
 
 MAX_CHARACTERS = 5000
 # The ratio of lengths says nothing about short sentences: "Ja." may be "Yes, of course I will."
@@ -65,6 +65,11 @@ class Vocabulary:
     @property
     def shared(self) -> bool:
         return self.source is self.target
+
+    @property
+    def sides(self) -> dict[str, Tokenizer]:
+        """The tokenizer of each side, or one for both."""
+        return {"": self.source} if self.shared else {"source": self.source, "target": self.target}
 
     def save(self, folder: Path) -> None:
         """Write one file, or one of each side."""
@@ -129,20 +134,30 @@ def prepare_pairs(
     source = PairSource(files=data.train, data=data)
     valid_source = PairSource(files=data.valid, data=data) if data.valid else None
     found = survey(source, progress)
-    if vocabulary is None:
-        vocabulary = _learn_vocabulary(source, found.held_out, tokenizer, progress)
+    vocabulary = _vocabulary(vocabulary, source, found.held_out, tokenizer, progress)
     dataset = encode_dataset(source, valid_source, found, PairEncoding(vocabulary, data.max_length), progress)
-    return PairDataset(**vars(dataset), vocabulary=vocabulary)
+    notes = (*case_notes(tokenizer, vocabulary.sides), *dataset.notes)
+    return PairDataset(**{**vars(dataset), "notes": notes}, vocabulary=vocabulary)
 
 
-def _learn_vocabulary(source: PairSource, held_out: HeldOut, config: TokenizerConfig, progress: Progress) -> Vocabulary:
-    def learned(*sides: str) -> Tokenizer:
+def _vocabulary(
+    given: Vocabulary | None, source: PairSource, held_out: HeldOut, config: TokenizerConfig, progress: Progress
+) -> Vocabulary:
+    """Return the vocabulary that is given, with the case that the text has, or learn one."""
+
+    def made(given: Tokenizer | None, *sides: str) -> Tokenizer:
+        def by_side() -> Iterator[tuple[str, ...]]:
+            return (tuple(getattr(pair, side) for side in sides) for pair in source.training(held_out))
+
         def texts() -> Iterator[str]:
-            return (getattr(pair, side) for pair in source.training(held_out) for side in sides)
+            return (text for texts in by_side() for text in texts)
 
-        return learned_tokenizer(config, texts, progress)
+        if given is not None:
+            return fitted_tokenizer(config, given, by_side)
+        return learned_tokenizer(config, texts, progress, sides=by_side)
 
-    if config.shared:
-        shared = learned("source", "target")
+    before = (None, None) if given is None else (given.source, given.target)
+    if config.shared if given is None else given.shared:
+        shared = made(before[0], "source", "target")
         return Vocabulary(shared, shared)
-    return Vocabulary(learned("source"), learned("target"))
+    return Vocabulary(made(before[0], "source"), made(before[1], "target"))

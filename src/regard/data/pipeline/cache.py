@@ -13,7 +13,7 @@ from typing import Any
 
 from regard.data.pipeline.corpus import BUILDING, Corpus, CorpusWriter, DamagedError
 
-CACHE_VERSION = "5"  # of all that is kept; raise it when that changes, or the way in which files are read
+CACHE_VERSION = "6"  # of all that is kept; raise it when that changes, or the way in which files are read
 _DAY = 24 * 3600.0
 
 

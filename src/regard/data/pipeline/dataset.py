@@ -4,27 +4,26 @@ How often a file is parsed, and why. Memory must not grow with a file, so nothin
 lies on the disk, and a pass is made only for what the one before it had to find out:
 
     files ──► 1 survey ───────► 2 vocabulary size ──► 3 vocabulary ──► 4 encoding ───────► stored corpora, mapped
-              bad rows,           stops as soon as       the training    training and
-              validation split    the size is known      split alone     validation at once
+              bad rows,           and letter case;       the training    training and
+              validation split    stops as soon as       split alone     validation at once
+                                  both are known
 
 A survey and stored corpora are remembered under a hash of the files' content and the settings: a second run makes pass 2
-and 3 alone, and one that brings its vocabulary along, as a run that goes on does, makes none. Validation files of their own
-are parsed once, for 4. Images, which are dear to decode, are decoded once and stored first; their split is a matter of row
-numbers. Tables of captions are surveyed each time, for the images that they name.
+and 3 alone, one that brings a vocabulary along pass 2 for letter case, and one that goes on makes none. Validation files of
+their own are parsed once, for 4. Images, which are dear to decode, are decoded once and stored first; their split is a
+matter of row numbers. Tables of captions are surveyed each time, for the images that they name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from regard.data.formats.columns import listed
 from regard.data.pipeline.bad_rows import BadRows
 from regard.data.pipeline.corpus import Corpus
-from regard.errors import DataError, did_you_mean
+from regard.errors import DataError
 
 Notes = tuple[tuple[str, str], ...]  # what a person should know, a label and a text each
 Split = TypeVar("Split")
-N_NAMED = 5  # labels that a note lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,44 +51,7 @@ def rebuilt(*corpora: Corpus) -> Notes:
     return tuple(("damaged", sentence) for sentence in dict.fromkeys(one for own in corpora for one in own.rebuilt))
 
 
-def label_notes(noun: str, kept: Iterable[str], counts: Mapping[str, int]) -> Notes:
-    """Note the labels of which nothing is held out, lest none is left, and those without training examples."""
-    kept, empty = sorted(kept), [label for label, count in counts.items() if not count]
-    notes = [("not held out", f"all {noun}s of {_named(kept)}, of which too few are there")] if kept else []
-    return (*notes, *([("empty", f"no training {noun} has the label {_named(empty)}")] if empty else ()))
-
-
 def refuse_empty(count: int, name: str, noun: str) -> None:
     """Refuse a split without examples; `name` says whether it is for training or validation."""
     if not count:
         raise DataError(f"No {noun} is left for {name}.", "Give more, or give validation files with --valid.")
-
-
-def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Return labels in order: as numbers where all are whole numbers, else as texts."""
-    labels = list(labels)
-    if all(label.isdecimal() for label in labels):
-        return tuple(sorted(labels, key=lambda label: (int(label), label)))
-    return tuple(sorted(labels))
-
-
-def unknown_label(place: str, label: str, known: Sequence[str], *, noun: str, trained: bool) -> DataError:
-    """Return the error for a label that is none of those that are learned.
-
-    trained: whether these are the labels of the training files, or a run's own
-    """
-    if trained:
-        return DataError(
-            f"{place}: the {noun} '{label}' does not occur in training.",
-            "Add training examples of it, or leave such examples out of validation.",
-        )
-    return DataError(
-        f"{place}: the {noun} '{label}' is none of the {len(known):,} that the model knows.",
-        did_you_mean(label, known),
-    )
-
-
-def _named(labels: Sequence[str]) -> str:
-    shown = [f"'{label}'" for label in labels[:N_NAMED]]
-    rest = len(labels) - len(shown)
-    return listed([*shown, f"{rest:,} more"] if rest else shown)

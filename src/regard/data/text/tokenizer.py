@@ -1,8 +1,9 @@
 """The tokenizer: from text to tokens and back, kept as the `tokenizer.json` of the `tokenizers` library.
 
 Everything that shapes the tokens stands inside the file as parts of that library, so that any program which reads such
-files finds the same ids. No kind normalises the text. How a vocabulary is learned is in `tokenizer_training.py`, how one of
-tiktoken is read in `formats/tiktoken.py`. This file knows no model and no corpus format.
+files finds the same ids. Text is lower-cased or normalised (Unicode's NFC, NFKC) only where the file says so. How a
+vocabulary is learned is in `tokenizer_training.py`, how one of tiktoken is read in `formats/tiktoken.py`. This file knows
+no model and no corpus format.
 """
 
 import hashlib
@@ -10,11 +11,12 @@ import json
 import os
 import re
 import tempfile
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tokenizers
 
@@ -33,6 +35,9 @@ SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
 No text is ever encoded as one of them, but for what is unknown.
 """
 
+FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
+"""The Unicode forms to which text can be normalised, as the library calls them."""
+
 SPACE = "▁"
 """What `unigram` and `wordpiece` write for a space."""
 
@@ -47,7 +52,7 @@ LOSS: Mapping[str, str] = {
     "words": "Words that are not in the vocabulary are dropped, and white space becomes one space between all words"
     " and punctuation marks.",
 }
-"""What decode(encode(text)) loses, for each kind; nothing where the sentence is empty."""
+"""What decode(encode(text)) loses, for each kind, beside case and Unicode form; nothing where the sentence is empty."""
 
 _FRONT = {"bpe": "Ġ", "unigram": SPACE, "wordpiece": SPACE}  # the token of a space that was put in front of the text
 
@@ -79,20 +84,30 @@ class Tokenizer:
         # Not kept in the file: without it, "<pad>" inside a text would become the token.
         library.encode_special_tokens = True
         self._library = library
-        self.spaced = "Prepend" in json.dumps(file["normalizer"])  # whether each text is given a space in front
+        steps = _normalisers(file)
+        self.spaced = "Prepend" in steps  # whether each text is given a space in front
+        self.lowercase = "Lowercase" in steps  # whether all text is lower-cased
+        self.normalisation = next((form.lower() for form in FORMS if form in steps), "none")
         self._front = _FRONT.get(self.kind) if self.spaced else None
         self._bytes = byte_symbols() if self.kind in ("bpe", "bytes", "tiktoken") else None
         self.pad_id, self.start_id, self.end_id, self.unknown_id = map(self.id_of, SPECIALS)
 
     @property
     def lossless(self) -> bool:
-        """Whether decode(encode(text)) is the text, for every text."""
-        return not self.loss
+        """Whether decode(encode(text)) is the text, for every text; in the form NFC, if that is its normalisation."""
+        return not self.loss and not self.lowercase and self.normalisation != "nfkc"
 
     @property
     def loss(self) -> str:
-        """What decode(encode(text)) loses, as a sentence; empty for nothing."""
+        """What decode(encode(text)) loses beside case and Unicode form, as a sentence; empty for nothing."""
         return LOSS[self.kind]
+
+    def changes(self, text: str) -> bool:
+        """Say whether a text is read otherwise than it is written: lower-cased, or in another Unicode form."""
+        if self.lowercase and text != text.lower():
+            return True
+        form = next((form for form in FORMS if form.lower() == self.normalisation), None)
+        return form is not None and not unicodedata.is_normalized(form, text)
 
     @property
     def vocab_size(self) -> int:
@@ -213,7 +228,8 @@ class Tokenizer:
             library = tokenizers.Tokenizer.from_str(content.decode())
             check_ids(library)
             tokenizer = cls(library)
-            check_parts(library, kind=tokenizer.kind)
+            form = tokenizer.normalisation
+            check_parts(library, kind=tokenizer.kind, lowercase=tokenizer.lowercase, normalisation=form)
             return tokenizer
         except DataError as error:
             raise DataError(f"{path}: not a tokenizer of regard: {error.problem}", remedy) from None
@@ -246,6 +262,12 @@ def _kind_of(file: Mapping[str, Any]) -> str:
     if model == "WordLevel":
         return "characters" if file["decoder"] else "words"
     raise DataError(f"{model} is none of its kinds.")
+
+
+def _normalisers(file: Mapping[str, Any]) -> list[str]:
+    """What is done to a text before it is cut, in order, by the names of the library."""
+    first = file["normalizer"] or {"type": "Sequence", "normalizers": []}
+    return [one["type"] for one in first.get("normalizers", [first])]
 
 
 def byte_symbols() -> dict[str, int]:

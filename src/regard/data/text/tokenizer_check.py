@@ -23,19 +23,20 @@ def check_ids(library: tokenizers.Tokenizer) -> None:
         raise DataError("its ids do not count up from 0.")
 
 
-def check_parts(library: tokenizers.Tokenizer, *, kind: str) -> None:
+def check_parts(library: tokenizers.Tokenizer, *, kind: str, lowercase: bool, normalisation: str) -> None:
     """Refuse a tokenizer that was not learned by regard, nor read by it from a file of tiktoken."""
     file = json.loads(library.to_str())
-    if _parts(file) not in _known_parts(kind) or file["model"].get("dropout"):
+    if _parts(file) not in _known_parts(kind, lowercase, normalisation) or file["model"].get("dropout"):
         raise DataError("its parts are not those of a vocabulary that regard has learned.")
     if not all(token["special"] for token in file["added_tokens"]):
         raise DataError("it has added tokens that are not special.")
 
 
-def _known_parts(kind: str) -> list[dict[str, Any]]:
-    """Return the parts that tokenizers of this kind are made of, for sentences and for running text."""
+def _known_parts(kind: str, lowercase: bool, normalisation: str) -> list[dict[str, Any]]:
+    """Return the parts that such tokenizers are made of, for sentences and for running text."""
     if kind in KINDS:
-        return [_parts(json.loads(blank(kind, running=running).to_str())) for running in (False, True)]
+        both = (blank(kind, running=one, lowercase=lowercase, normalisation=normalisation) for one in (False, True))
+        return [_parts(json.loads(library.to_str())) for library in both]
     bytes_alone = blank("bytes", running=True)
     known = []
     for vocabulary in KNOWN:

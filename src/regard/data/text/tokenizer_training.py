@@ -3,10 +3,14 @@
 How `bpe` keeps spaces: a space belongs to the word behind it, and each text is given one space in front, which decoding
 takes away again. Thus a word is the same token at the start of a sentence and inside it, and no text is changed.
 `unigram` and `wordpiece` do likewise, with "▁" in place of the space.
+
+Unicode writes "é" in two ways, as one character or as two, and people's files and keyboards do either. NFC is the first
+way, in which most text is; text that is in NFC stays as it is under it, and so does what is learned from such text.
 """
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import ceil, sqrt
@@ -15,7 +19,7 @@ from typing import Any
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from regard.data.text.tokenizer import SPACE, SPECIALS, Tokenizer, byte_symbols
+from regard.data.text.tokenizer import FORMS, SPACE, SPECIALS, Tokenizer, byte_symbols
 from regard.errors import DataError, UsageError, did_you_mean
 
 KINDS = ("bpe", "bytes", "unigram", "wordpiece", "characters", "words")
@@ -30,13 +34,23 @@ _WORD = r"\w+(?:[-'’]\w+)*|[^\w\s]+"
 
 
 def learn(
-    texts: Iterable[str], *, kind: str, vocab_size: int, specials: Sequence[str] = (), running: bool = False
+    texts: Iterable[str],
+    *,
+    kind: str,
+    vocab_size: int,
+    specials: Sequence[str] = (),
+    running: bool = False,
+    lowercase: bool = False,
+    normalisation: str = "none",
 ) -> Tokenizer:
     """Learn a tokenizer from a stream of texts, or, if `running`, of the passages of a text, which get no space in front.
 
     `vocab_size` is the most tokens it may have, special ones included; a small corpus gives fewer. `specials` are
     tokens asked for beside the four, as "<mask>"; they follow them. The same texts give the same tokenizer each time,
     but for `unigram` and `wordpiece`, where the library leaves ties to chance: keep the file.
+
+    normalisation: "auto" is nfc if every text is in NFC, so that nothing that is learned changes; the kind `bytes`, whose
+    tokens are known without reading the texts, is then left as it is
     """
     if kind not in KINDS:
         raise UsageError(f"A vocabulary of kind '{kind}' cannot be learned from text.", did_you_mean(kind, KINDS))
@@ -48,8 +62,9 @@ def learn(
     if kind == "bytes":
         # Its tokens are known beforehand: one text shows that there is any.
         texts = islice((text for text in texts if text.strip()), 1)
-    reading = _Reading(texts)
-    library = blank(kind, running=running)
+    reading = _Reading(texts, lowercase=lowercase)
+    form = "none" if normalisation == "auto" else normalisation
+    library = blank(kind, running=running, lowercase=lowercase, normalisation=form)
     try:
         library.train_from_iterator(reading, _trainer(kind, vocab_size=vocab_size, specials=all_specials))
     except Exception as error:  # the library raises nothing more particular
@@ -68,6 +83,8 @@ def learn(
             f" {len(all_specials)} special ones and its alphabet.",
             f"Set tokenizer.vocab_size to {needed:,} or more, or to 0 to let the corpus decide.",
         )
+    if normalisation == "auto" and reading.is_nfc and kind != "bytes":
+        library.normalizer = blank(kind, running=running, lowercase=lowercase, normalisation="nfc").normalizer
     return Tokenizer(_rounded(library) if kind == "unigram" else library)
 
 
@@ -102,19 +119,22 @@ def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequ
 
 
 class _Reading:
-    """Passes texts on and remembers which characters they held."""
+    """Passes texts on and remembers which characters they held, and whether all were in NFC."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], *, lowercase: bool) -> None:
         self._texts = texts
+        self._lowercase = lowercase
         self.alphabet: set[str] = set()
+        self.is_nfc = True
 
     def __iter__(self) -> Iterator[str]:
         for text in self._texts:
-            self.alphabet.update(text)
+            self.alphabet.update(text.lower() if self._lowercase else text)
+            self.is_nfc = self.is_nfc and unicodedata.is_normalized("NFC", text)
             yield text
 
 
-def blank(kind: str, *, running: bool) -> tokenizers.Tokenizer:
+def blank(kind: str, *, running: bool, lowercase: bool = False, normalisation: str = "none") -> tokenizers.Tokenizer:
     """Build the tokenizer of a kind, before it has learned anything."""
     front = [] if running else [decoders.Strip(" ", 1, 0)]  # takes away the space that was put in front
     if kind in ("bpe", "bytes"):
@@ -122,12 +142,9 @@ def blank(kind: str, *, running: bool) -> tokenizers.Tokenizer:
         library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=kind == "bpe")
         library.decoder = decoders.ByteLevel()
         if kind == "bpe" and not running:
-            library.normalizer = normalizers.Prepend(" ")
             library.decoder = decoders.Sequence([decoders.ByteLevel(), *front])
     elif kind in ("unigram", "wordpiece"):
         library = tokenizers.Tokenizer(models.Unigram() if kind == "unigram" else models.WordPiece(unk_token="<unk>"))
-        marked = normalizers.Replace(" ", SPACE)
-        library.normalizer = marked if running else normalizers.Sequence([normalizers.Prepend(SPACE), marked])
         # Each punctuation mark stands alone: so "##" can only mean "goes on", and no text becomes a special token.
         library.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Split(SPACE, "merged_with_next"), pre_tokenizers.Punctuation("isolated")]
@@ -142,7 +159,30 @@ def blank(kind: str, *, running: bool) -> tokenizers.Tokenizer:
             library.decoder = decoders.Fuse()
         else:
             library.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), "removed", invert=True)
+    if steps := _normalisers(kind, running=running, lowercase=lowercase, normalisation=normalisation):
+        library.normalizer = normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
     return library
+
+
+def _normalisers(kind: str, *, running: bool, lowercase: bool, normalisation: str) -> list[normalizers.Normalizer]:
+    """What is done to a text before it is cut: its form and case, then what becomes of spaces."""
+    steps: list[normalizers.Normalizer] = [getattr(normalizers, one)() for one in FORMS if one.lower() == normalisation]
+    if lowercase:
+        steps.append(normalizers.Lowercase())
+    if kind in SPACED and not running:
+        steps.append(normalizers.Prepend(" " if kind == "bpe" else SPACE))
+    if kind in ("unigram", "wordpiece"):
+        steps.append(normalizers.Replace(" ", SPACE))
+    return steps
+
+
+def with_lowercase(tokenizer: Tokenizer, lowercase: bool) -> Tokenizer:
+    """Return a tokenizer of the same tokens that lower-cases text, or does not."""
+    form, running = tokenizer.normalisation, not tokenizer.spaced
+    like = blank(tokenizer.kind, running=running, lowercase=lowercase, normalisation=form)
+    file = json.loads(tokenizer.to_json())
+    file["normalizer"] = json.loads(like.to_str())["normalizer"]
+    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(file)))
 
 
 def _trainer(kind: str, *, vocab_size: int, specials: list[str]) -> trainers.Trainer:

@@ -1,13 +1,15 @@
 """The tokenizer that a config asks for: brought along as a file, or learned from the texts of the corpus."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from regard.config import TokenizerConfig
+from regard.config import AS_SAVED, TokenizerConfig
 from regard.data.formats.tiktoken import read_tiktoken
+from regard.data.pipeline.dataset import Notes
 from regard.data.pipeline.source import Progress
+from regard.data.text.letter_case import LetterCase
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_training import choose_vocab_size, learn
+from regard.data.text.tokenizer_training import KINDS, choose_vocab_size, learn, with_lowercase
 from regard.errors import ConfigError
 
 
@@ -16,17 +18,59 @@ def learned_tokenizer(
     texts: Callable[[], Iterable[str]],
     progress: Progress,
     *,
+    sides: Callable[[], Iterable[Sequence[str]]] | None = None,
     running: bool = False,
     specials: Sequence[str] = (),
 ) -> Tokenizer:
     """Return a tokenizer learned from texts, which are called for each reading of the corpus.
 
+    sides:     the same texts, those of one example together, where they are of two sides
     running:   whether texts are the passages of running text, and not sentences
     specials:  tokens that are needed beside the four of every vocabulary, as <mask>
     """
     progress("learning the vocabulary", 0)
-    size = config.vocab_size or choose_vocab_size(texts(), kind=config.kind, specials=specials)
-    return learn(texts(), kind=config.kind, vocab_size=size, specials=specials, running=running)
+    letters = LetterCase()
+    # One reading for both, as far as both need it.
+    reading = letters.watched(sides() if sides is not None else ((text,) for text in texts()))
+    read = (text.lower() for text in reading) if config.lowercase is True else reading
+    size = config.vocab_size or choose_vocab_size(read, kind=config.kind, specials=specials)
+    return learn(
+        texts(),
+        kind=config.kind,
+        vocab_size=size,
+        specials=specials,
+        running=running,
+        lowercase=letters.of_all(reading) if config.lowercase == "auto" else config.lowercase is True,
+        normalisation=config.normalisation,
+    )
+
+
+def fitted_tokenizer(
+    config: TokenizerConfig, given: Tokenizer, sides: Callable[[], Iterable[Sequence[str]]]
+) -> Tokenizer:
+    """Return a tokenizer that was brought along, lower-casing text if this run is to: as asked, else as its own text is.
+
+    What another run has learned from may have had other capitals.
+    """
+    lowercase = config.lowercase
+    if lowercase == "auto" and given.kind in KINDS:
+        letters = LetterCase()
+        lowercase = letters.of_all(letters.watched(sides()))
+    if lowercase in ("auto", AS_SAVED, given.lowercase):
+        return given
+    return with_lowercase(given, bool(lowercase))
+
+
+def case_notes(config: TokenizerConfig, tokenizers: Mapping[str, Tokenizer]) -> Notes:
+    """Note that text is lower-cased, and why; tokenizers are by the side that each is of, or one for all by ""."""
+    sides = [side for side, tokenizer in tokenizers.items() if tokenizer.lowercase]
+    if not sides:
+        return ()
+    if config.lowercase is True:
+        return (("lower case", "all text is lower-cased, input and output (tokenizer.lowercase)"),)
+    of_side = f" of the {sides[0]}" if len(sides) < len(tokenizers) else ""
+    consequence = "output has no capitals" if sides == ["target"] else "input is lower-cased too"
+    return (("lower case", f"training text{of_side} is lower-cased: {consequence}"),)
 
 
 def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
@@ -65,5 +109,15 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
         raise ConfigError(
             f"tokenizer.kind is {config.kind}, and the vocabulary of {config.file} is of kind {tokenizer.kind}.",
             "Leave tokenizer.kind out where tokenizer.file is given.",
+        )
+    if config.normalisation not in ("auto", tokenizer.normalisation):
+        raise ConfigError(
+            f"tokenizer.normalisation is {config.normalisation}, and that of {config.file} is {tokenizer.normalisation}.",
+            "Leave tokenizer.normalisation out where tokenizer.file is given.",
+        )
+    if config.lowercase is True and tokenizer.kind not in KINDS:
+        raise ConfigError(
+            f"tokenizer.lowercase is true, and a vocabulary of kind {tokenizer.kind} reads text as it stands.",
+            "Leave tokenizer.lowercase out, or lower-case the files.",
         )
     return tokenizer

@@ -214,7 +214,7 @@ class CaptioningTask:
         ]
         if self.augmentation.changes:
             facts.append(("augmentation", str(self.augmentation)))
-        if not self.tokenizer.lossless:
+        if self.tokenizer.loss:
             facts.append(("tokenizer loss", self.tokenizer.loss))
         if self.word_vectors is not None:
             facts.append(("vectors", self.word_vectors.about("words")))

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from regard.data.pipeline.corpus import Corpus
 from regard.errors import UsageError
 from regard.evaluation.classification import accuracy
 from regard.evaluation.entities import are_entities, entity_report, entity_scores, tag_report, tag_statistics
+from regard.evaluation.intervals import Interval, clustered_share
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Statistics
 from regard.tasks.class_evaluation import softmax
@@ -150,7 +152,9 @@ class TaggingTask(LabellingTask):
         loss, n_words = self.loss_of(torch.from_numpy(words), torch.from_numpy(gold), smoothing=0.0)
         scores = [
             Score(name="loss", value=float(loss) / n_words, signature=f"unit:{self.weighed.removesuffix('s')}"),
-            accuracy(gold, words.argmax(1), unit=self.weighed),
+            replace(
+                accuracy(gold, words.argmax(1), unit=self.weighed), interval=_interval(words.argmax(1) == gold, logits)
+            ),
         ]
         if not are_entities(self.table.labels):
             return scores
@@ -211,6 +215,13 @@ class TaggingTask(LabellingTask):
 
     def _named(self, numbers: Any) -> tuple[str, ...]:
         return tuple(self.table.labels[int(number)] for number in numbers)
+
+
+def _interval(correct: npt.NDArray[np.bool_], sequences: Sequence[Logits]) -> Interval | None:
+    """The interval of the accuracy: words of one sentence are right or wrong together more often than others are."""
+    lengths = np.array([len(own) for own in sequences])
+    own = np.bincount(np.repeat(np.arange(len(lengths)), lengths), weights=correct, minlength=len(lengths))
+    return clustered_share(own, lengths)
 
 
 def _columns(expected: Sequence[Sequence[str]], results: Sequence[TaggedVectors]) -> Iterator[str]:

@@ -69,15 +69,21 @@ class LanguageModelTask(RunningTextTask):
 
     def keeps(self, text: WindowExamples) -> bool:
         """Whether the tokens hold all of a text: what is lost costs nothing, and its bytes would flatter."""
-        return self.tokenizer.kind != "words" and not text.corpus.facts["n_unknown"]
+        facts = text.corpus.facts
+        return self.tokenizer.kind != "words" and not facts["n_unknown"] and not facts["n_changed"]
 
     def notes(self, text: WindowExamples) -> tuple[str, ...]:
         """What a reader of a text's scores should know."""
-        n_unknown = text.corpus.facts["n_unknown"]
-        if not n_unknown:
-            return super().notes(text)
-        of_all = f"{n_unknown:,} of {text.n_tokens:,} tokens"
-        return (*super().notes(text), f"{of_all} are unknown to the vocabulary: there are no bits per byte.")
+        n_unknown, notes = text.corpus.facts["n_unknown"], list(super().notes(text))
+        if n_unknown:
+            of_all = f"{n_unknown:,} of {text.n_tokens:,} tokens"
+            notes.append(f"{of_all} are unknown to the vocabulary: there are no bits per byte.")
+        elif text.corpus.facts["n_changed"]:
+            changed = (
+                "lower-cased" if self.tokenizer.lowercase else f"normalised ({self.tokenizer.normalisation.upper()})"
+            )
+            notes.append(f"The text is {changed} when it is read: there are no bits per byte of it as it stands.")
+        return tuple(notes)
 
     def predict(self, model: nn.Module, inputs: Sequence[str], options: GenerationOptions) -> Results[Continuation]:
         """Go on from prompts; an empty one begins a document."""

@@ -81,6 +81,6 @@ def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str],
         ("batches", train.about_batches()),
     ]
     facts += data.notes
-    if not vocabulary.target.lossless:
+    if vocabulary.target.loss:
         facts.append(("tokenizer loss", vocabulary.target.loss))
     return tuple(facts)
