@@ -1,0 +1,112 @@
+"""Bags of n-grams: which n-grams of tokens a sequence holds, by hashes of eight bytes, so that any vocabulary serves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.evaluation.baselines.baseline import Array, Integers
+
+Hashes = npt.NDArray[np.uint64]
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio, as splitmix64 has it
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sequences of tokens: `values` end to end, and `offsets` (N + 1,) that say where each begins."""
+
+    values: Integers
+    offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    @property
+    def row_of(self) -> npt.NDArray[np.int64]:
+        """To which sequence each token belongs."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """What N sequences hold, each thing once: it stands in sequence `rows`, is called `hashes` and occurs `counts` times."""
+
+    rows: npt.NDArray[np.int64]
+    hashes: Hashes
+    counts: npt.NDArray[np.int64]
+    n_rows: int
+
+    def joined(self, other: "Bags") -> "Bags":
+        """What the same sequences hold beside it, none of which is called the same."""
+        return Bags(
+            rows=np.concatenate((self.rows, other.rows)),
+            hashes=np.concatenate((self.hashes, other.hashes)),
+            counts=np.concatenate((self.counts, other.counts)),
+            n_rows=self.n_rows,
+        )
+
+
+def mixed(values: Array, *, salt: int = 0) -> Hashes:
+    """Hash each value (the finaliser of splitmix64, Steele et al. 2014)."""
+    x = values.astype(np.uint64) + _FACTOR + np.uint64(salt)
+    x = (x ^ (x >> np.uint64(30))) * _FIRST
+    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+def bags_of_ngrams(tokens: Sequences, *, order: int, salt: int = 0) -> Bags:
+    """All n-grams of at most `order` tokens; another `salt` calls the same n-gram otherwise."""
+    own, behind = mixed(tokens.values, salt=salt), np.repeat(tokens.offsets[1:], tokens.lengths)
+    places = np.arange(len(own))
+    found, rows = [own], [tokens.row_of]
+    hashes = own
+    for n in range(2, order + 1):
+        whole = places[: len(places) - n + 1] + n <= behind[: len(places) - n + 1]
+        hashes = mixed(hashes[: len(whole)] * _FACTOR + own[n - 1 :])
+        found.append(hashes[whole])
+        rows.append(tokens.row_of[: len(whole)][whole])
+    return counted(np.concatenate(rows), np.concatenate(found), len(tokens))
+
+
+def bags_of_places(tokens: Sequences, *, salt: int = 0) -> Bags:
+    """Which token stands at which place: for sequences of one length, whose places mean the same."""
+    places = np.arange(len(tokens.values)) - np.repeat(tokens.offsets[:-1], tokens.lengths)
+    hashes = mixed(mixed(tokens.values, salt=salt) + mixed(places, salt=1))
+    return Bags(tokens.row_of, hashes, np.ones(len(hashes), np.int64), len(tokens))
+
+
+def counted(rows: npt.NDArray[np.int64], hashes: Hashes, n_rows: int) -> Bags:
+    """Count equal things in each row."""
+    _, first, counts = np.unique(hashes ^ mixed(rows), return_index=True, return_counts=True)
+    order = np.argsort(first)  # as they came: neighbours are of one row, which is quicker to add up
+    return Bags(rows[first[order]], hashes[first[order]], counts[order], n_rows)
+
+
+def most_frequent(hashes: Hashes, most: int, *, below: int | None = None) -> Hashes:
+    """Return the hashes that occur most often, at most so many, each once, sorted; if so asked, all `below` a frequency."""
+    known, counts = np.unique(hashes, return_counts=True)
+    if below is not None:
+        known, counts = known[counts < below], counts[counts < below]
+    if len(known) <= most:
+        return known
+    return np.sort(known[np.lexsort((known, -counts))[:most]])
+
+
+def find(known: Hashes, hashes: Hashes) -> npt.NDArray[np.int64]:
+    """Return the place of each hash among the known ones, which are sorted; -1 for one that is not known."""
+    if not len(known):
+        return np.full(len(hashes), -1, np.int64)
+    places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return np.where(known[places] == hashes, places, -1)
+
+
+def require_hashes(hashes: Array) -> None:
+    """Refuse what are no sorted hashes."""
+    if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] <= hashes[:-1]).any():
+        raise ValueError("sorted hashes were expected")
