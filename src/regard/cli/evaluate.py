@@ -107,6 +107,8 @@ def show_evaluation(run: str, loaded: "Run[Any]", found: "Evaluation", *, json: 
             show_table(section.table)
     if found.confusion is not None and "confusion" not in {one.name for one in found.sections if one.table is not None}:
         note(f"the confusion matrix of {len(found.confusion.labels):,} classes is in --json and --picture")
+    for line in found.advice:
+        tell(line)
 
 
 def draw_confusion(found: "Evaluation", file: str, *, title: str) -> None:

@@ -10,6 +10,7 @@ from regard.evaluation.baselines.baseline import Array, Integers
 Hashes = npt.NDArray[np.uint64]
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio, as splitmix64 has it
+_FACTORS = np.arange(1, 5, dtype=np.uint64) * _FACTOR  # one for each salt
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -53,24 +54,23 @@ class Bags:
 
 
 def mixed(values: Array, *, salt: int = 0) -> Hashes:
-    """Hash each value (the finaliser of splitmix64, Steele et al. 2014)."""
-    x = values.astype(np.uint64) + _FACTOR + np.uint64(salt)
+    """Hash each value (the finaliser of splitmix64, Steele et al. 2014); each `salt`, 0 to 3, in its own way."""
+    x = values.astype(np.uint64) + _FACTORS[salt]
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
-    return x ^ (x >> np.uint64(31))
+    hashes: Hashes = x ^ (x >> np.uint64(31))
+    return hashes
 
 
 def bags_of_ngrams(tokens: Sequences, *, order: int, salt: int = 0) -> Bags:
-    """All n-grams of at most `order` tokens; another `salt` calls the same n-gram otherwise."""
-    own, behind = mixed(tokens.values, salt=salt), np.repeat(tokens.offsets[1:], tokens.lengths)
-    places = np.arange(len(own))
-    found, rows = [own], [tokens.row_of]
-    hashes = own
-    for n in range(2, order + 1):
-        whole = places[: len(places) - n + 1] + n <= behind[: len(places) - n + 1]
-        hashes = mixed(hashes[: len(whole)] * _FACTOR + own[n - 1 :])
+    """All n-grams of at most `order` tokens; with another `salt` the same ones have other hashes."""
+    own, row_of = mixed(tokens.values, salt=salt), tokens.row_of
+    found, rows, hashes = [own], [row_of], own
+    for n in range(2, min(order, len(own)) + 1):
+        whole = row_of[: 1 - n] == row_of[n - 1 :]  # what begins and ends in one sequence
+        hashes = mixed(hashes[:-1] * _FACTOR + own[n - 1 :])
         found.append(hashes[whole])
-        rows.append(tokens.row_of[: len(whole)][whole])
+        rows.append(row_of[: 1 - n][whole])
     return counted(np.concatenate(rows), np.concatenate(found), len(tokens))
 
 
