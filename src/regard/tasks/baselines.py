@@ -19,7 +19,7 @@ from regard.runs.json_files import is_scores
 from regard.tasks.spec import find_spec
 from regard.tasks.task import Examples, Task
 
-MOST_FILE = 256 * MEGABYTE
+MOST_FILE = 64 * MEGABYTE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,7 +93,6 @@ class Task(Protocol):
     """One job, as training sees it."""
 
     spec: ClassVar[TaskSpec]
-    baseline_kinds: ClassVar[tuple[type[Baseline], ...]]
     config: RunConfig
 
     @classmethod
@@ -127,6 +126,11 @@ class Task(Protocol):
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Score the model on held-out examples; predict at most `n_samples` of them (-1 for all) where that is dear."""
+        ...
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        """Which baselines fit the data."""
         ...
 
     @property

@@ -25,9 +25,9 @@ class Baseline:
     name: ClassVar[str]
 
     @property
-    def n_inputs(self) -> int:
-        """How many features it reads; 0 where these are hashed, so that any will do."""
-        return 0
+    def n_inputs(self) -> int | None:
+        """How many features it reads; None where these are hashed, so that any will do."""
+        return None
 
     @property
     def n_outputs(self) -> int:
@@ -46,7 +46,7 @@ class Baseline:
         if arrays.keys() != names:
             raise ValueError(f"of {cls.name}, {', '.join(sorted(names ^ arrays.keys()))} is missing or too much")
         found = cls(**arrays)
-        if found.n_inputs not in (0, n_inputs) or found.n_outputs != n_outputs:
+        if found.n_inputs not in (None, n_inputs) or found.n_outputs != n_outputs:
             raise ValueError(f"{cls.name} is of other data than the run's")
         return found
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from regard.evaluation.baselines.baseline import Baseline, Floats, Integers, require_integers, require_numbers, sum_by
 from regard.evaluation.baselines.ngrams import Hashes, find, mixed, require_hashes
 
+MOST_NGRAMS = 300_000  # of one order that are kept, the most frequent
 _CHUNK = 1 << 18  # tokens that are looked up at once
 
 Numbers = npt.NDArray[np.float64]
@@ -133,9 +134,11 @@ class _Table:
 
     @classmethod
     def of(cls, contexts: Hashes, tokens: Integers, counts: npt.NDArray[np.int64], *, least: int) -> Self:
-        """Of different n-grams, a context and a token each, with their counts (N,); those of `least` are kept."""
+        """Of different n-grams, a context and a token each, with their counts (N,); those of `least` and more are kept."""
         known, of = np.unique(contexts, return_inverse=True)
         shares = (counts - _discounts(counts)) / sum_by(of, counts, len(known))[of]
+        if np.count_nonzero(counts >= least) > MOST_NGRAMS:
+            least = int(np.partition(counts, -MOST_NGRAMS)[-MOST_NGRAMS]) + 1
         kept = counts >= least
         left = 1 - sum_by(of[kept], shares[kept], len(known))
         order = np.lexsort((tokens, -counts, of))

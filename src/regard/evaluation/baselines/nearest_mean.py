@@ -48,7 +48,7 @@ class NearestMean(Baseline):
 
     @classmethod
     def _fit(cls, features: Floats, classes: Integers, n_classes: int) -> Self:
-        deviations = np.maximum(features.std(axis=0), 1e-6).astype(np.float32)
+        deviations = np.maximum(features.std(axis=0, dtype=np.float64), 1e-6).astype(np.float32)
         counts = np.bincount(classes, minlength=n_classes)
         means = np.zeros((n_classes, features.shape[1]), np.float32)
         order, occurring = np.argsort(classes, kind="stable"), np.flatnonzero(counts)

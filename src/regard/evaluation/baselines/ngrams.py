@@ -83,9 +83,14 @@ def bags_of_places(tokens: Sequences, *, salt: int = 0) -> Bags:
 
 def counted(rows: npt.NDArray[np.int64], hashes: Hashes, n_rows: int) -> Bags:
     """Count equal things in each row."""
-    _, first, counts = np.unique(hashes ^ mixed(rows), return_index=True, return_counts=True)
+    _, first, counts = np.unique(keys_in_rows(rows, hashes), return_index=True, return_counts=True)
     order = np.argsort(first)  # as they came: neighbours are of one row, which is quicker to add up
     return Bags(rows[first[order]], hashes[first[order]], counts[order], n_rows)
+
+
+def keys_in_rows(rows: npt.NDArray[np.int64], hashes: Hashes) -> Hashes:
+    """What is called the same in one row has one key, in another row another."""
+    return hashes ^ mixed(rows, salt=3)  # which nothing else has: a token and a row of the same number are two things
 
 
 def most_frequent(hashes: Hashes, most: int, *, below: int | None = None) -> Hashes:

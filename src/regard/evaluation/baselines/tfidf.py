@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.evaluation.baselines.baseline import Baseline, Floats, require_numbers, sum_by
-from regard.evaluation.baselines.ngrams import Bags, Hashes, find, mixed, most_frequent, require_hashes
+from regard.evaluation.baselines.ngrams import Bags, Hashes, find, keys_in_rows, most_frequent, require_hashes
 
 MOST_FEATURES = 200_000
 
@@ -58,9 +58,9 @@ class TfIdf(Baseline):
     def cosines(self, first: Bags, second: Bags) -> Numbers:
         """The cosines (N,) of N pairs of texts; 0 where one is empty."""
         weights, others = self._weights(first), self._weights(second)
-        keys = second.hashes ^ mixed(second.rows)  # what is the same in both texts of a pair has one key
+        keys = keys_in_rows(second.rows, second.hashes)
         order = np.argsort(keys)
-        places = find(keys[order], first.hashes ^ mixed(first.rows))
+        places = find(keys[order], keys_in_rows(first.rows, first.hashes))
         shared = places >= 0
         rows = first.rows[shared]
         products = sum_by(rows, weights[shared] * others[order][places[shared]], first.n_rows)

@@ -78,7 +78,6 @@ class LabellingTask(ABC):
     n_specials: ClassVar = 3
     cuts: ClassVar = True
     ngrams: ClassVar = (2, 5)
-    baseline_kinds: ClassVar[tuple[type[Baseline], ...]]
 
     def __init__(self, tokenizer: Tokenizer | None, config: RunConfig, table: LabelTable) -> None:
         self.tokenizer = tokenizer  # None where sequences are of vectors
@@ -214,6 +213,10 @@ class LabellingTask(ABC):
             notes=evaluation_notes(examples, self.longest),
         )
         return self.report(found)
+
+    @property
+    @abstractmethod
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]: ...
 
     @property
     def baseline_sizes(self) -> tuple[int, int]:

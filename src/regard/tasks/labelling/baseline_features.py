@@ -61,8 +61,9 @@ class BaselineFeatures:
 
     def summaries(self, corpus: Corpus, rows: Indices) -> Floats:
         """The mean and the deviation of each feature over sequences of vectors, (N, 2 F)."""
-        taken = (own.view(np.float32).reshape(-1, self.n_features) for own in corpus.ragged["vectors"].take(rows))
-        return np.array([np.concatenate((own.mean(axis=0), own.std(axis=0))) for own in taken], np.float32)
+        read = (own.view(np.float32).reshape(-1, self.n_features) for own in corpus.ragged["vectors"].take(rows))
+        exact = (own.astype(np.float64) for own in read)  # squares of large numbers do not fit otherwise
+        return np.array([np.concatenate((own.mean(axis=0), own.std(axis=0))) for own in exact], np.float32)
 
 
 def input_lengths(corpus: Corpus) -> Indices:

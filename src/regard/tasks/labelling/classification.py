@@ -70,7 +70,6 @@ class ClassificationTask(LabellingTask):
 
     spec: ClassVar = TASKS["classify"]
     label: ClassVar = "class"
-    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (MajorityClass, NaiveBayes, NearestMean)
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         return torch.from_numpy(np.asarray(corpus.numbers["label"][indices], np.int64))
@@ -97,6 +96,10 @@ class ClassificationTask(LabellingTask):
             metrics.accuracy(gold, predicted),
             metrics.macro_f1(gold, predicted, len(self.table.labels)),
         ]
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return MajorityClass, NaiveBayes if self.tokenizer is not None else NearestMean
 
     def fit_baselines(self, train: Examples) -> list[Baseline]:
         """The majority class; naive Bayes over texts, the nearest class mean over vectors."""

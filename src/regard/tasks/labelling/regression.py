@@ -57,7 +57,6 @@ class RegressionTask(LabellingTask):
 
     spec: ClassVar = TASKS["regress"]
     label: ClassVar = "number"
-    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (Mean, Ridge, RidgeByPosition, LinearRegression)
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         """The scaled numbers (B,)."""
@@ -90,6 +89,10 @@ class RegressionTask(LabellingTask):
         """The loss of numbers in the unit of the data; `of` says what it is a loss of."""
         loss = float(np.square((predicted - gold) / self.table.scale).mean()) if len(gold) else float("nan")
         return Score(name="loss", value=loss, signature=f"unit:example|of:{of}")
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return (Mean, Ridge, RidgeByPosition) if self.tokenizer is not None else (Mean, LinearRegression)
 
     def fit_baselines(self, train: Examples) -> list[Baseline]:
         """The mean; ridge regression over texts, by position where all have one length, linear regression over vectors."""

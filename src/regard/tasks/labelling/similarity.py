@@ -74,7 +74,6 @@ class SimilarityTask(RegressionTask):
     spec: ClassVar = TASKS["similarity"]
     n_specials: ClassVar = 2
     ngrams: ClassVar = (1, 4)
-    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (Mean, TfIdf)
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
@@ -116,6 +115,10 @@ class SimilarityTask(RegressionTask):
         gold, predicted = values_of(corpus), self.numbers(logits)
         loss = self.squared_error(gold, predicted, of="cosines")
         return [loss, spearman(gold, predicted), pearson(gold, predicted)]
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return Mean, TfIdf
 
     def fit_baselines(self, train: Examples) -> list[Baseline]:
         """The mean, and the cosine of tf-idf."""

@@ -102,7 +102,6 @@ class TaggingTask(LabellingTask):
     n_specials: ClassVar = 2
     cuts: ClassVar = False
     ngrams: ClassVar = (1, 1)
-    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (MajorityTag, TagLexicon, NearestMean)
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         """The tag of each word at its first token, or of each vector, (B, length), and -1 elsewhere."""
@@ -169,6 +168,10 @@ class TaggingTask(LabellingTask):
         if not are_entities(self.table.labels):
             return scores
         return [*scores, *entity_scores(self.expected(corpus), [self._named(own.argmax(1)) for own in logits])]
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return MajorityTag, TagLexicon if self.tokenizer is not None else NearestMean
 
     @property
     def baseline_sizes(self) -> tuple[int, int]:
