@@ -42,10 +42,12 @@ class RunBaselines:
         arrays, facts = load_arrays(path, most=MOST_FILE)
         if not isinstance(facts, dict) or facts.get("task") != task.spec.name:
             raise ValueError(f"it is not of the task {task.spec.name}")
+        if not isinstance(facts.get("scores"), dict):
+            raise ValueError("it has no scores")
         kinds = {kind.__name__: kind for kind in task.baseline_kinds}
         n_inputs, n_outputs = task.baseline_sizes
         fitted, scored = [], []
-        for name, scores in facts.get("scores", {}).items():
+        for name, scores in facts["scores"].items():
             if name not in kinds or not is_scores(scores):
                 raise ValueError(f"'{name}' is none of the task's baselines, or has no scores")
             own = {key.partition(".")[2]: array for key, array in arrays.items() if key.partition(".")[0] == name}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.evaluation.baselines.test_ngrams import sequences
 
+from regard.evaluation.baselines import dictionary
 from regard.evaluation.baselines.dictionary import UNKNOWN, Dictionary
 
 # the house, the book, a book, a car: as in "the mathematics of statistical machine translation" told in lectures.
@@ -21,17 +22,10 @@ def test_words_are_told_apart_by_pairs_that_share_them() -> None:
 
 
 def test_the_first_iteration_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    from regard.evaluation.baselines import dictionary
-
     monkeypatch.setattr(dictionary, "N_ITERATIONS", 1)
     links = dictionary._Links.of(sequences([0, 1], [0]), sequences([2, 3], [2]), none=4)
-    found = dict(
-        zip(
-            zip(links.sources.tolist(), links.targets.tolist(), strict=True),
-            links.expectation_maximisation(5),
-            strict=True,
-        )
-    )
+    kinds = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
+    found = dict(zip(kinds, links.expectation_maximisation(5).tolist(), strict=True))
     # Of token 0: a third of 2 and of 3 in the first pair, half of 2 in the second.
     assert found[0, 2] == pytest.approx((1 / 3 + 1 / 2) / (2 / 3 + 1 / 2))
     assert found[1, 2] == found[1, 3] == pytest.approx(1 / 2)

@@ -40,6 +40,11 @@ def test_ngrams_may_be_longer_than_all_there_is() -> None:
     assert len(bags_of_ngrams(sequences([], []), order=5).hashes) == 0
 
 
+def test_a_token_and_a_sequence_of_one_number_are_two_things() -> None:
+    bags = bags_of_ngrams(sequences(*([token] for token in (3, 2, 1, 0))), order=1)
+    assert sorted(bags.rows.tolist()) == [0, 1, 2, 3]
+
+
 def test_the_order_of_tokens_counts() -> None:
     first, second = (set(bags_of_ngrams(sequences(row), order=2).hashes.tolist()) for row in ([1, 2], [2, 1]))
     assert len(first & second) == 2
