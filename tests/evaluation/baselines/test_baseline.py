@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.evaluation.baselines.baseline import require_integers, require_numbers, sum_by
+from regard.evaluation.baselines.baseline import as_logits, require_integers, require_numbers, sum_by
 from regard.evaluation.baselines.constant import MajorityClass
 from regard.evaluation.baselines.copied_source import CopiedSource
 from regard.evaluation.baselines.nearest_mean import NearestMean
@@ -50,3 +50,9 @@ def test_shapes_and_ranges_are_held_to() -> None:
 
 def test_sums_by_place() -> None:
     assert sum_by(np.array([2, 0, 2]), np.array([1.0, 5.0, 0.5]), 4).tolist() == [5.0, 0.0, 1.5, 0.0]
+
+
+def test_logits_are_what_single_precision_holds() -> None:
+    found = as_logits(np.array([1e300, -1e300, 2.0]))
+    assert found.dtype == np.float32
+    assert found.tolist() == pytest.approx([1e30, -1e30, 2.0])

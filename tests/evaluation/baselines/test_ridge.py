@@ -39,6 +39,14 @@ def test_positions_tell_what_counts_cannot() -> None:
     assert errors[1] > 0.2
 
 
+def test_how_often_something_stands_everywhere_tells_something() -> None:
+    bags = bags_of_ngrams(
+        sequences(*([1] * (1 + number % 4) + [2] * (4 - number % 4) for number in range(40))), order=1
+    )
+    numbers = np.arange(40) % 4 - 1.5
+    assert np.corrcoef(Ridge.fit(bags, numbers).predict(bags), numbers)[0, 1] > 0.95
+
+
 def test_what_stands_everywhere_is_no_feature() -> None:
     model = RidgeByPosition.fit(bags_of_places(sequences([5, 1], [5, 2], [5, 1])), np.array([0.0, 1.0, 0.0]))
     assert len(model.known) == 2

@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer]
 
 MOST_ENTRIES = 2_000_000  # numbers in one table of a baseline: eight megabytes
+LARGEST = 1e30  # of a logit
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +58,16 @@ def sum_by(places: Integers, weights: Array, n: int) -> npt.NDArray[np.float64]:
     return found
 
 
+def as_logits(numbers: Array) -> Floats:
+    """Numbers in single precision, which holds only so large ones."""
+    found: Floats = np.clip(numbers, -LARGEST, LARGEST).astype(np.float32)
+    return found
+
+
 def require_numbers(array: Array, *shape: int | None) -> None:
-    """Refuse an array of another shape (None for any length), of other numbers than floats, or with a NaN or infinity."""
+    """Refuse an array of another shape (None for any length), or of anything but numbers that single precision holds."""
     _require_shape(array, shape)
-    if array.dtype.kind != "f" or not np.isfinite(array).all():
+    if array.dtype.kind != "f" or not (np.abs(array) <= np.finfo(np.float32).max).all():
         raise ValueError("finite numbers were expected")
 
 

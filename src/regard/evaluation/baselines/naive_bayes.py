@@ -10,7 +10,15 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from regard.evaluation.baselines.baseline import MOST_ENTRIES, Baseline, Floats, Integers, require_numbers, sum_by
+from regard.evaluation.baselines.baseline import (
+    MOST_ENTRIES,
+    Baseline,
+    Floats,
+    Integers,
+    as_logits,
+    require_numbers,
+    sum_by,
+)
 from regard.evaluation.baselines.ngrams import Bags, Hashes, find, most_frequent, require_hashes
 from regard.evaluation.baselines.temperature import best_temperature, is_held_out
 
@@ -74,4 +82,4 @@ class NaiveBayes(Baseline):
             prior + sum_by(rows, own[columns], bags.n_rows)
             for own, prior in zip(self.log_likelihoods, self.log_priors, strict=True)
         ]
-        return (np.stack(found, axis=1) / self.temperature).astype(np.float32)
+        return as_logits(np.stack(found, axis=1) / float(self.temperature[0]))

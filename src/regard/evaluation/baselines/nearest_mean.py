@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from regard.evaluation.baselines.baseline import Baseline, Floats, Integers, require_numbers
+from regard.evaluation.baselines.baseline import Baseline, Floats, Integers, as_logits, require_numbers
 from regard.evaluation.baselines.temperature import best_temperature, is_held_out
 
 NOWHERE = 1e6  # from a class without examples, everything is so far away in squared deviations
@@ -60,8 +60,7 @@ class NearestMean(Baseline):
 
     def logits(self, features: Floats) -> Floats:
         """The logits (N, K) of features (N, D): minus half the squared distances."""
-        scaled = features / self.deviations
+        scaled = features.astype(np.float64) / self.deviations
         # Of a squared distance, what is the same for all classes is left out.
-        found = scaled @ self.means.T - np.square(self.means).sum(axis=1) / 2 - self.far
-        logits: Floats = (found / self.temperature).astype(np.float32)
-        return logits
+        found = scaled @ self.means.T - np.square(self.means, dtype=np.float64).sum(axis=1) / 2 - self.far
+        return as_logits(found / float(self.temperature[0]))

@@ -93,11 +93,9 @@ def keys_in_rows(rows: npt.NDArray[np.int64], hashes: Hashes) -> Hashes:
     return hashes ^ mixed(rows, salt=3)  # which nothing else has: a token and a row of the same number are two things
 
 
-def most_frequent(hashes: Hashes, most: int, *, below: int | None = None) -> Hashes:
-    """Return the hashes that occur most often, at most so many, each once, sorted; if so asked, all `below` a frequency."""
+def most_frequent(hashes: Hashes, most: int) -> Hashes:
+    """Return the hashes that occur most often, at most so many, each once, sorted."""
     known, counts = np.unique(hashes, return_counts=True)
-    if below is not None:
-        known, counts = known[counts < below], counts[counts < below]
     if len(known) <= most:
         return known
     return np.sort(known[np.lexsort((known, -counts))[:most]])

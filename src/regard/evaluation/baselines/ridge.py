@@ -43,8 +43,7 @@ class Ridge(Baseline):
     @classmethod
     def fit(cls, bags: Bags, numbers: Numbers) -> Self:
         """Learn from N sequences and their numbers (N,)."""
-        # What stands in every sequence tells nothing: of aligned proteins nearly everything.
-        known = most_frequent(bags.hashes, MOST_FEATURES, below=bags.n_rows)
+        known = _varying(bags, most_frequent(bags.hashes, MOST_FEATURES))
         features = _Features.of(bags, known)
         held_out = is_held_out(bags.n_rows)
         penalty = PENALTIES[-1]
@@ -67,6 +66,14 @@ class RidgeByPosition(Ridge):
     """The same of which token stands where: for sequences of one length, such as aligned proteins."""
 
     name: ClassVar = "ridge regression by position"
+
+
+def _varying(bags: Bags, known: Hashes) -> Hashes:
+    """Those of which not every sequence has equally many, which would tell nothing: of aligned proteins nearly all."""
+    columns = find(known, bags.hashes)
+    kept, n = columns >= 0, len(known)
+    sums, squares = (sum_by(columns[kept], np.power(bags.counts[kept], power), n) for power in (1, 2))
+    return known[bags.n_rows * squares > np.square(sums)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
-from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.baseline import Baseline, as_logits
 from regard.evaluation.baselines.constant import Mean
 from regard.evaluation.baselines.linear import LinearRegression
 from regard.evaluation.baselines.ridge import Ridge, RidgeByPosition
@@ -112,11 +112,11 @@ class RegressionTask(LabellingTask):
         if isinstance(baseline, Mean):
             return baseline.repeated(len(rows))
         if isinstance(baseline, RidgeByPosition):
-            return _as_logits(baseline.predict(self.features.places(corpus, rows)))
+            return as_logits(baseline.predict(self.features.places(corpus, rows))[:, None])
         if isinstance(baseline, Ridge):
-            return _as_logits(baseline.predict(self.features.bags(corpus, rows)))
+            return as_logits(baseline.predict(self.features.bags(corpus, rows))[:, None])
         assert isinstance(baseline, LinearRegression)
-        return _as_logits(baseline.predict(self.features.summaries(corpus, rows)))
+        return as_logits(baseline.predict(self.features.summaries(corpus, rows))[:, None])
 
     def expected(self, corpus: Corpus) -> list[float]:
         return list(values_of(corpus).tolist())
@@ -140,11 +140,6 @@ class RegressionTask(LabellingTask):
 
     def label_facts(self) -> list[tuple[str, str]]:
         return [("numbers", f"mean {self.table.offset:.4g}, standard deviation {self.table.scale:.4g}")]
-
-
-def _as_logits(numbers: Numbers) -> npt.NDArray[np.float32]:
-    """Numbers (N,) as a model says them, (N, 1)."""
-    return numbers[:, None].astype(np.float32)
 
 
 def values_of(corpus: Corpus) -> Numbers:

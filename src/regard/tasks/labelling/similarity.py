@@ -27,7 +27,7 @@ from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import Tokenizer
 from regard.errors import ConfigError, DataError, UsageError
-from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.baseline import Baseline, as_logits
 from regard.evaluation.baselines.constant import Mean
 from regard.evaluation.baselines.tfidf import TfIdf
 from regard.evaluation.regression import pearson, spearman
@@ -129,7 +129,7 @@ class SimilarityTask(RegressionTask):
 
     def baseline_logits(self, baseline: Baseline, corpus: Corpus, rows: Indices) -> Iterable[Logits]:
         if isinstance(baseline, TfIdf):
-            return baseline.predict(*self.features.bags_of_both(corpus, rows))[:, None].astype(np.float32)
+            return as_logits(baseline.predict(*self.features.bags_of_both(corpus, rows))[:, None])
         return super().baseline_logits(baseline, corpus, rows)
 
     def label_facts(self) -> list[tuple[str, str]]:
