@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,11 @@ def test_scores_are_not_lost_with_the_output(command: Any, trained: Path, monkey
 
 # Labels
 
+NOT_BEATEN = (
+    "The model does not beat a simple baseline: it has accuracy 75.0 %, and naive Bayes has accuracy 75.0 %.",
+    "What may help: more data, more steps, a smaller model or --init from a pre-trained encoder.",
+)
+
 
 @pytest.fixture
 def table() -> str:
@@ -148,7 +154,8 @@ def test_classes_with_their_confusion(command: Any, classify_run: Path, table: s
     assert outcome.code == 0
     assert outcome.err.startswith(f"{classify_run} (step-00000040): 4 texts, ")
     assert [line.split()[0] for line in outcome.lines[:4]] == ["score", "loss", "accuracy", "macro"]
-    assert outcome.lines[2].split() == ["accuracy", "75.00", "examples:4"]
+    assert outcome.lines[0].split() == ["score", "value", "majority", "class", "naive", "Bayes", "signature"]
+    assert outcome.lines[2].split() == ["accuracy", "75.00", "25.00", "75.00", "examples:4"]
     assert outcome.lines[4:9] == [
         "",
         "class             precision  recall     F1  examples",
@@ -169,6 +176,35 @@ def test_classes_as_json(command: Any, classify_run: Path, table: str) -> None:
     assert (found["texts"], found["labels"], found["confusion"]) == (4, ["neg", "pos"], [[2, 1], [0, 1]])
     assert set(found["scores"]) == {"loss", "accuracy", "macro_f1"}
     assert found["scores"]["accuracy"] == {"value": 75.0, "signature": "examples:4"}
+    assert found["baselines"].keys() == {"majority class", "naive Bayes"}
+    assert found["baselines"]["majority class"].keys() == {"loss", "accuracy", "macro_f1"}
+    assert found["baselines"]["majority class"]["accuracy"] == 25.0
+    assert found["advice"] == list(NOT_BEATEN)
+
+
+def test_a_model_that_does_not_beat_its_baseline_is_told_so(command: Any, classify_run: Path, table: str) -> None:
+    outcome = command("evaluate", classify_run, "--data", table, "--text", "text")
+    assert outcome.err.splitlines()[-2:] == list(NOT_BEATEN)
+
+
+@pytest.mark.parametrize("damage", [True, False])
+def test_a_run_without_its_baseline_is_scored_all_the_same(
+    command: Any, classify_run: Path, table: str, tmp_path: Path, damage: bool
+) -> None:
+    run = shutil.copytree(classify_run, tmp_path / "run")
+    file = run / "baseline.safetensors"
+    file.unlink()
+    if damage:
+        file.write_bytes(b"nothing")
+    outcome = command("evaluate", run, "--data", table, "--text", "text")
+    assert outcome.code == 0
+    assert outcome.lines[0].split() == ["score", "value", "signature"]
+    assert outcome.lines[2].split() == ["accuracy", "75.00", "examples:4"]
+    note = "note: No baseline stands beside the scores: "
+    problem = f"{file} is damaged: SafetensorError, " if damage else "the run has no baseline.safetensors.\n"
+    assert f"{note}{problem}" in outcome.err
+    assert "does not beat" not in outcome.err
+    assert "baselines" not in json.loads(command("evaluate", run, "--data", table, "--text", "text", "--json").out)
 
 
 def test_a_large_confusion_is_for_programs(
@@ -177,7 +213,7 @@ def test_a_large_confusion_is_for_programs(
     monkeypatch.setattr(class_evaluation, "MAX_CLASSES", 1)
     outcome = command("evaluate", classify_run, "--data", table, "--text", "text")
     assert "expected" not in outcome.out
-    assert outcome.err.endswith("note: the confusion matrix of 2 classes is in --json and --picture\n")
+    assert "note: the confusion matrix of 2 classes is in --json and --picture\n" in outcome.err
 
 
 def test_the_confusion_matrix_is_drawn(command: Any, classify_run: Path, table: str) -> None:

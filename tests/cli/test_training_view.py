@@ -15,6 +15,7 @@ from regard.cli.streams import OutputError
 from regard.cli.training_view import JsonView, PeopleView, TensorBoardView, follow, make_views
 from regard.config import ModelTable, RunConfig, TrainingConfig
 from regard.errors import MissingExtraError
+from regard.evaluation.baselines.verdict import ScoredBaseline
 from regard.runtime import Machine
 from regard.tasks.task import Validation
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
@@ -72,6 +73,35 @@ def test_people_see_the_run_go(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Finished at step 400 after 3 min: 400 steps are done." in lines
     assert "Best validation at step 400: loss 2.000" in lines
     assert "  regard translate 'runs/my run' \"…\"" in lines
+
+
+BASELINES = (
+    ScoredBaseline(name="copied source", scores={"bleu": 0.5}),
+    ScoredBaseline(name="word-for-word dictionary", scores={"bleu": 13.24}),
+)
+
+
+def test_the_score_of_a_baseline_stands_beside_the_best(capsys: pytest.CaptureFixture[str]) -> None:
+    best = {"step": 400, "loss": 2.0, "bleu": 30.0}
+    finished = dataclasses.replace(FINISHED, best=best, baselines=BASELINES)
+    show(REPORT, finished)
+    lines = capsys.readouterr().err.splitlines()
+    assert "Best validation at step 400: loss 2.000, BLEU 30.0; word-for-word dictionary has BLEU 13.2" in lines
+    assert not [line for line in lines if "does not beat" in line]
+    show(REPORT, dataclasses.replace(finished, average={**best, "bleu": 31.0}))
+    lines = capsys.readouterr().err.splitlines()
+    assert "Best validation at step 400: loss 2.000, BLEU 30.0" in lines
+    average = "Average of checkpoints, now used as 'runs/my run': loss 2.000, BLEU 31.0"
+    assert f"{average}; word-for-word dictionary has BLEU 13.2" in lines
+
+
+def test_a_model_that_does_not_beat_its_baseline_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    show(REPORT, dataclasses.replace(FINISHED, best={"step": 400, "loss": 2.0, "bleu": 9.0}, baselines=BASELINES))
+    lines = capsys.readouterr().err.splitlines()
+    at = lines.index(
+        "The model does not beat a simple baseline: it has BLEU 9.0, and word-for-word dictionary has BLEU 13.2."
+    )
+    assert lines[at + 1].startswith("What may help: more data, more steps, a smaller model or --init from a run ")
 
 
 def test_samples_are_called_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,3 +32,12 @@ def test_scores_have_a_table_and_a_json():
         "loss   1.0000  unit:word",
     ]
     assert scores_to_json(scores)["bleu"] == {"value": 23.456, "signature": "tok:13a"}
+
+
+def test_others_stand_beside_scores():
+    scores = [Score(name="accuracy", value=80.0, signature="n:4"), Score(name="loss", value=1.0, signature="u")]
+    assert score_table(scores, beside={"naive Bayes": {"accuracy": 78.4}}).lines() == [
+        "score      value  naive Bayes  signature",
+        "accuracy   80.00        78.40  n:4",
+        "loss      1.0000               u",
+    ]

@@ -199,7 +199,7 @@ class Place:
 
     def contents(self) -> dict[str, bytes]:
         """Return all files of the run that hold no time and no place."""
-        files = [*self.run.glob("checkpoints/*/*.safetensors"), *self.run.glob("vocabulary/[!.]*")]
+        files = [*self.run.glob("**/*.safetensors"), *self.run.glob("vocabulary/[!.]*")]
         files += [self.run / "config.toml", self.run / "task.json"]
         contents = {str(file.relative_to(self.run)): file.read_bytes() for file in files if file.exists()}
         return {**contents, "metrics.jsonl": json.dumps(list(map(without_clock, read(RunFolder(self.run))))).encode()}

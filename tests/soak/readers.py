@@ -39,6 +39,7 @@ from regard.data.pairs.rows import read_pairs
 from regard.data.pipeline.corpus import TEXT, Corpus, CorpusWriter
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_training import learn
+from regard.runs.folder import BASELINE
 from regard.training.events import Updated
 from regard.training.run import resume
 
@@ -259,13 +260,14 @@ def vocabulary_readers() -> Iterable[Reader]:
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 LAST = "checkpoints/step-00000004"
+TRAINED = {"translate": "translate-accumulate-ema", "classify": "classify-bert", "image": "image-resnet"}
 
 
 def train_runs(folder: Path) -> dict[str, Path]:
     """Train a tiny run of three tasks; return their folders by name."""
     write_data(folder / "data")
     runs = {}
-    for name in ("translate-accumulate-ema", "classify-bert", "image-resnet"):
+    for name in TRAINED.values():
         golden = BY_NAME[name]
         settings = {**settings_of(golden, folder / "data"), "training.steps": 4, "training.validate_every": 2}
         settings |= {"training.ema": 0.8, "training.average": 2}
@@ -310,6 +312,11 @@ def run_readers(folder: Path) -> Iterable[Reader]:
             label = name.removeprefix("checkpoints/").replace("-00000004", "")
             content = (runs[task] / name).read_bytes()
             yield Reader(f"{task}: {label}", name, content, ways, runs[task], sealed=sealed)
+    tests = {task: [str(folder / "data" / file) for file in BY_NAME[name].files] for task, name in TRAINED.items()}
+    for task, run in runs.items():
+        content = (run / BASELINE).read_bytes()
+        ways = tuple(partial(in_run, BASELINE, way) for way in (partial(score, tests[task]), go_on))
+        yield Reader(f"{task}: {BASELINE}", BASELINE, content, ways, run)
     corpus = folder / "corpus"
     with CorpusWriter(corpus) as writer:
         writer.add(ids=300, text=TEXT)
@@ -325,6 +332,10 @@ def load(run: str) -> Any:
 
 def use_with(use: Callable[[str], object], part: str, run: Path) -> None:
     use(f"{run}{part}")
+
+
+def score(files: list[str], run: Path) -> None:
+    load(str(run)).evaluate(files)
 
 
 def in_run(file: str, way: Read, path: Path) -> None:

@@ -1,6 +1,7 @@
 """The model card."""
 
 from regard.config import DataConfig, ModelTable, RunConfig
+from regard.evaluation.baselines.verdict import ScoredBaseline
 from regard.training.card import model_card
 
 CONFIG = RunConfig(
@@ -28,6 +29,19 @@ def test_the_card_has_the_intervals_of_scores() -> None:
     best = {"step": 40, "loss": 0.5, "accuracy": 81.25, "accuracy_low": 78.61, "accuracy_high": 83.54}
     card = model_card("mood", CONFIG, facts=[], best=best, average={}, n_parameters=3)
     assert "step 40: loss 0.5, accuracy 81.25 (95 % interval 78.61 to 83.54)\n" in card
+
+
+def test_the_card_says_what_a_simple_baseline_has() -> None:
+    best = {"step": 1200, "loss": 1.2, "bleu": 40.25}
+    baselines = [ScoredBaseline(name="word-for-word dictionary", scores={"bleu": 13.2, "chrf": 49.0})]
+    card = model_card("m30k", CONFIG, facts=[], best=best, average={}, n_parameters=1, baselines=baselines)
+    assert "bleu 40.25\n- baseline, word-for-word dictionary: bleu 13.2, chrf 49\n\n## Use" in card
+    worse = {**best, "bleu": 10.0}
+    card = model_card("m30k", CONFIG, facts=[], best=worse, average={}, n_parameters=1, baselines=baselines)
+    assert (
+        "chrf 49\n\nThe model does not beat a simple baseline: it has BLEU 10.0, and word-for-word dictionary has BLEU 13.2."
+        "\nWhat may help: more data, more steps, a smaller model or --init from a run that has learned from more.\n\n## Use"
+    ) in card
 
 
 def test_a_run_without_a_validation_and_with_an_own_network_says_so() -> None:

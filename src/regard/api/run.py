@@ -14,11 +14,14 @@ from torch import nn
 
 from regard import runtime
 from regard.config import RunConfig
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.verdict import judge
 from regard.models.presets import rebuild_model, refuse_other_sizes, shapes_of, weight_shapes
 from regard.runs import checkpoints, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
+from regard.tasks.baselines import RunBaselines, advice
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.options import Options, make_options
 from regard.tasks.results import Result, Results
@@ -78,8 +81,25 @@ class Run(Generic[TaskType]):
         return Results(self.task.predict(self.model, inputs, options))
 
     def evaluate_with(self, files: Files, options: Options) -> Evaluation:
-        """Score the run on a test set."""
-        return self.task.evaluate(self.model, file_names(files), options)
+        """Score the run on a test set, and its baselines beside it unless runs are compared."""
+        if options.paired:
+            return self.task.evaluate(self.model, file_names(files), options)
+        baselines, notes = self._baselines()
+        options = dataclasses.replace(options, baselines=baselines)
+        found = self.task.evaluate(self.model, file_names(files), options)
+        verdict = judge(found.values, found.baselines, best_by=self.config.training.best_by)
+        return dataclasses.replace(found, notes=(*found.notes, *notes), advice=advice(verdict, self.config))
+
+    def _baselines(self) -> tuple[tuple[Baseline, ...], list[str]]:
+        """What the model should beat, as it was learned before training; and why there is nothing, if so."""
+        file = RunFolder(self.reference.path).baseline_file
+        try:
+            return RunBaselines.load(file, self.task).fitted, []
+        except FileNotFoundError:
+            return (), [f"No baseline stands beside the scores: the run has no {file.name}."]
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            return (), [f"No baseline stands beside the scores: {file} is damaged: {reason}."]
 
     def _predict(self, inputs: Any, settings: Mapping[str, Any], *, is_one: bool) -> Any:
         """What the task says of the inputs: one result for one input, else a list of results."""

@@ -60,6 +60,9 @@ def evaluate(
     Classes of texts and images: accuracy, macro F1, precision, recall and F1 per class, the confusion matrix; of images
     also top-5 accuracy. Tags: accuracy, and precision, recall and F1 of entities, also per type. Regression: Spearman,
     R² and mean absolute error; similarity: Spearman and Pearson.
+
+    Beside the scores stand those of simple baselines that were learned from the same training data, such as naive Bayes;
+    a model that does not beat them is told so.
     """
     options = named(reading or ReadingOptions(), scores or ScoreOptions(), search or SearchOptions())
     options |= {"by_length": by_length, "blocks": blocks, "output": output, "picture": picture}
@@ -107,6 +110,8 @@ def show_evaluation(run: str, loaded: "Run[Any]", found: "Evaluation", *, json: 
             show_table(section.table)
     if found.confusion is not None and "confusion" not in {one.name for one in found.sections if one.table is not None}:
         note(f"the confusion matrix of {len(found.confusion.labels):,} classes is in --json and --picture")
+    for line in found.advice:
+        tell(line)
 
 
 def draw_confusion(found: "Evaluation", file: str, *, title: str) -> None:

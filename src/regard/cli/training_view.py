@@ -27,7 +27,9 @@ from regard.cli.training_report import report_rows
 from regard.config import to_tables
 from regard.errors import MissingExtraError
 from regard.runs.ranking import prefers_average
+from regard.tasks.baselines import advice
 from regard.tasks.spec import find_spec
+from regard.training.baseline import judge_run
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.next_steps import how_to_resume, next_steps
 
@@ -157,15 +159,18 @@ class PeopleView:
             tell(f"The run was already finished: {event.reason}. To train longer: {longer}")
         else:
             tell(f"Finished at step {event.step:,} after {duration(event.seconds)}: {event.reason}.")
+        is_meant = bool(event.average) and prefers_average(event.average, event.best, self.config.training.best_by)
+        verdict = judge_run(event.best, event.average, event.baselines, self.config)
+        beside = f"; {verdict.claim}" if verdict is not None else ""
         if event.best:
-            tell(
-                f"Best validation at step {event.best['step']:,}: {scores_text(event.best, intervals=True)}",
-                style="bold",
-            )
+            best = f"Best validation at step {event.best['step']:,}: {scores_text(event.best, intervals=True)}"
+            tell(f"{best}{'' if is_meant else beside}", style="bold")
         if event.average:
-            is_meant = prefers_average(event.average, event.best, self.config.training.best_by)
             meant = f", now used as {run}" if is_meant else ""
-            tell(f"Average of checkpoints{meant}: {scores_text(event.average, intervals=True)}", style="bold")
+            average = f"Average of checkpoints{meant}: {scores_text(event.average, intervals=True)}"
+            tell(f"{average}{beside if is_meant else ''}", style="bold")
+        for line in advice(verdict, self.config):
+            tell(line)
         if not self.advise:
             return
         for sample in self.best_samples:
@@ -230,7 +235,8 @@ def event_fields(event: Event) -> dict[str, Any]:
         case Noted():
             return {"text": event.text}
         case Finished():
-            return {**vars(event), "best": dict(event.best), "average": dict(event.average)}
+            baselines = {one.name: dict(one.scores) for one in event.baselines}
+            return {**vars(event), "best": dict(event.best), "average": dict(event.average), "baselines": baselines}
 
 
 class TensorBoardView:

@@ -1,6 +1,6 @@
 """A score: one number, the metric it is of, and the signature that makes it comparable with others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,10 +40,22 @@ class Score:
         return f"{self.label} {self.text}{' %' if self.metric.percent else ''}"
 
 
-def score_table(scores: Sequence[Score]) -> Table:
-    """One row per score: its name, its value, its signature."""
-    rows = [(score.label, score.text, score.signature) for score in scores]
-    return Table(headings=("score", "value", "signature"), rows=tuple(rows), left=(0, 2))
+def score_table(scores: Sequence[Score], *, beside: Mapping[str, Mapping[str, float]] | None = None) -> Table:
+    """One row per score: its name, its value, what others have of it, by their names, and its signature."""
+    others = beside or {}
+    rows = [
+        (
+            score.label,
+            score.text,
+            *(
+                score.metric.format(own[score.name], precise=True) if score.name in own else ""
+                for own in others.values()
+            ),
+            score.signature,
+        )
+        for score in scores
+    ]
+    return Table(headings=("score", "value", *others, "signature"), rows=tuple(rows), left=(0, 2 + len(others)))
 
 
 def scores_to_json(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:

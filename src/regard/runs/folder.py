@@ -18,7 +18,8 @@ from regard.runs.json_files import read_json
 
 CONFIG = "config.toml"
 TASK = "task.json"
-CONTENTS = {CONFIG, TASK, "vocabulary", "metrics.jsonl", "README.md", "lock", "traces", "checkpoints"}
+BASELINE = "baseline.safetensors"
+CONTENTS = {CONFIG, TASK, BASELINE, "vocabulary", "metrics.jsonl", "README.md", "lock", "traces", "checkpoints"}
 MOST_TASK = 64 * MEGABYTE  # with the hash of each of many files
 CONTENTS |= {"corpus", "tensorboard"}  # what the demo and --tensorboard leave there
 
@@ -132,6 +133,10 @@ class RunFolder:
     @property
     def task_file(self) -> Path:
         return self.path / TASK
+
+    @property
+    def baseline_file(self) -> Path:
+        return self.path / BASELINE
 
     @property
     def vocabulary(self) -> Path:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.evaluation.baselines.verdict import ScoredBaseline
 from regard.evaluation.confusion_matrix import ConfusionMatrix
 from regard.evaluation.scores import Score, score_table, scores_to_json
 from regard.evaluation.sufficient_statistics import Statistics
@@ -43,6 +44,8 @@ class Evaluation:
     predictions:   what the run says of each example, in their order, and what was `expected`
     generated:     the texts, where the task generates
     output:        the lines that --output writes; for a pair that was left out, an empty one
+    baselines:     the same scores of what a model should beat, where the run has such
+    advice:        two lines where the model does not beat them
     notes:         what a reader of the scores should know
     """
 
@@ -59,6 +62,8 @@ class Evaluation:
     expected: tuple[Any, ...] = ()
     generated: Generated | None = None
     output: tuple[str, ...] = ()
+    baselines: tuple[ScoredBaseline, ...] = ()
+    advice: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, metric: str) -> float:
@@ -71,8 +76,8 @@ class Evaluation:
         return {score.name: score.value for score in self.scores}
 
     def table(self) -> Table:
-        """The scores with their signatures."""
-        return score_table(self.scores)
+        """The scores with their signatures, and beside them those of baselines."""
+        return score_table(self.scores, beside={one.name: one.scores for one in self.baselines})
 
     def lines(self) -> list[str]:
         """What a person sees: the scores, then the further tables."""
@@ -98,6 +103,9 @@ class Evaluation:
             f"{self.unit}_per_second": self.count / self.seconds if self.seconds else None,
             "scores": scores_to_json(self.scores),
         }
+        if self.baselines:
+            facts["baselines"] = {one.name: dict(one.scores) for one in self.baselines}
+            facts["advice"] = self.advice
         facts |= {section.name: section.data for section in self.sections}
         return {**facts, "notes": self.notes}
 

@@ -9,6 +9,7 @@ from regard.config import DataConfig, DecodingConfig, RunConfig, changed
 from regard.config.keywords import DataSettings, DecodingSettings
 from regard.config.synonyms import near_name
 from regard.errors import UsageError
+from regard.evaluation.baselines.baseline import Baseline
 from regard.tasks.spec import find_spec
 
 Progress = Callable[[str, int], None]  # what is being done, and how many of it are
@@ -30,12 +31,14 @@ class Options:
     data:      how files are read (columns, languages, policy about bad rows); None for as in training
     split:     which rows of a test set that is divided: test by default, valid, train, or all
     paired:    also keep what each example adds to each metric, for paired significance tests
+    baselines: what is scored beside the model
     progress:  called with what is being done and how many of it are
     """
 
     data: DataConfig | None = None
     split: str = ""
     paired: bool = False
+    baselines: tuple[Baseline, ...] = ()
     progress: Progress = no_progress
 
     def after(self, n_inputs: int) -> Self:

@@ -18,6 +18,7 @@ from regard.data.documents.dataset import DocumentDataset, encode_documents, pre
 from regard.data.pipeline.corpus import Corpus
 from regard.data.pipeline.encoding import scored_notes
 from regard.data.text.tokenizer import SHARED, Tokenizer
+from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.scores import Score
 from regard.tasks.options import Count, Options, Progress, no_count
 from regard.tasks.spec import TaskSpec
@@ -38,6 +39,7 @@ class RunningTextTask(ABC):
     specials: ClassVar[tuple[str, ...]] = ()
     running: ClassVar = True
     embeddings: ClassVar[tuple[str, ...]] = ("embedding.tokens.weight",)
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]]
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig) -> None:
         self.tokenizer = tokenizer
@@ -86,6 +88,16 @@ class RunningTextTask(ABC):
     @abstractmethod
     def scores(self, model: nn.Module, text: Any, *, progress: Count = no_count) -> list[Score]:
         """Score all of a text: the loss first; `progress` is told how many tokens were read."""
+
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        return 0, self.tokenizer.vocab_size
+
+    @abstractmethod
+    def fit_baselines(self, train: Examples) -> list[Baseline]: ...
+
+    @abstractmethod
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]: ...
 
     @abstractmethod
     def samples(self, model: nn.Module, text: Any, decoding: DecodingConfig) -> tuple[Sample, ...]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
+from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.intervals import Interval
 from regard.evaluation.scores import Score
 from regard.tasks.evaluation import Evaluation
@@ -135,6 +136,24 @@ class Task(Protocol):
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Score the model on held-out examples; predict at most `n_samples` of them (-1 for all) where that is dear."""
+        ...
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        """Which baselines fit the data."""
+        ...
+
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        """How many features a baseline reads that reads some, and how many classes, numbers or tokens each predicts."""
+        ...
+
+    def fit_baselines(self, train: Examples) -> Sequence[Baseline]:
+        """Learn what a model should beat, of the `baseline_kinds`, from a bounded number of examples, in seconds."""
+        ...
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """Score a baseline as `validate` does a model; no scores where nothing is predicted."""
         ...
 
 

@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.config import RunConfig
+from regard.evaluation.baselines.verdict import ScoredBaseline
 from regard.evaluation.intervals import from_record, is_interval_end
 from regard.runs.ranking import prefers_average
+from regard.tasks.baselines import advice
+from regard.training.baseline import judge_run
 from regard.training.next_steps import how_to_repeat, next_steps
 
 
@@ -19,12 +22,15 @@ def model_card(
     n_parameters: int,
     init_facts: Sequence[tuple[str, str]] = (),
     example: str = "",
+    baselines: Sequence[ScoredBaseline] = (),
 ) -> str:
     """Return the card's Markdown; `best` and `average` are step, loss and scores, empty where there are none.
 
     init_facts: what was loaded from another run, if anything
     example: what the command that uses the run may be given
+    baselines: what a model should beat
     """
+    verdict = judge_run(best, average, baselines, config)
     meant = f", which `{name}` means" if prefers_average(average, best, config.training.best_by) else ""
     lines = [
         f"# {name}",
@@ -42,6 +48,8 @@ def model_card(
         "",
         *([f"- the average of the last checkpoints{meant}: {_listed(average)}"] if average else []),
         f"- the best single checkpoint, step {best['step']:,}: {_listed(best)}" if best else "- none yet",
+        *(f"- baseline, {one.name}: {_listed(one.scores)}" for one in baselines if one.scores),
+        *(["", *advice(verdict, config)] if verdict is not None and not verdict.beaten else []),
         "",
         "## Use",
         "",

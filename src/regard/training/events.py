@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.config import RunConfig
+from regard.evaluation.baselines.verdict import ScoredBaseline
 from regard.runtime import Machine
 from regard.tasks.task import Validation
 from regard.training.loop import Update
@@ -64,7 +65,10 @@ class Noted:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The run has ended: why, and the step, loss and scores of its best validation and of its average, if there is one."""
+    """The run has ended: why, and the step, loss and scores of its best validation and of its average, if there is one.
+
+    baselines: what a model should beat, on the same validation data
+    """
 
     reason: str
     limit: str = ""  # the key of [training] whose limit is reached: steps, epochs, minutes or patience; "" for a signal
@@ -72,6 +76,7 @@ class Finished:
     seconds: float
     best: Mapping[str, float]
     average: Mapping[str, float]
+    baselines: tuple[ScoredBaseline, ...] = ()
     signal: int = 0  # the signal that ended it, if one did
 
 

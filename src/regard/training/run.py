@@ -40,6 +40,7 @@ from regard.tasks.options import Progress
 from regard.tasks.spec import find_spec
 from regard.tasks.task import Task
 from regard.training import init_from, step_memory, weight_transfer
+from regard.training.baseline import kept_baselines, learn_baselines
 from regard.training.events import Event, Noted
 from regard.training.fine_tuning import check_fine_tuning
 from regard.training.session import Session, training_state
@@ -87,7 +88,16 @@ def train(
             if parent is not None
             else None
         )
-        session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
+        baselines = learn_baselines(prepared, config, progress)
+        session = Session(
+            run,
+            config,
+            prepared,
+            model.to(machine.device),
+            machine,
+            warm_start=warm_start,
+            baselines=baselines.scored,
+        )
         with errors_of_network(prepared.task, is_custom=is_custom):
             step_memory.refuse_too_large(session.trainer)
             if dry_run:
@@ -98,6 +108,7 @@ def train(
             checkpoints.clean(run)
             with disk_errors(run.path, needed=0):
                 prepared.task.save(run.vocabulary)
+            baselines.save(run.baseline_file, prepared.task)
             init = {} if warm_start is None else {"init": warm_start.as_json()}
             run.write_task({"task": config.task, "files": dict(prepared.hashes), **init})
             # The config comes last: with it the folder is a run.
@@ -157,7 +168,18 @@ def resume(
         prepared.task.initialise(model)
         if warm_start is not None and checkpoint is None:
             warm_start.reload(model, run)
-        session = Session(run, config, prepared, model.to(machine.device), machine, warm_start=warm_start)
+        baselines, notes = kept_baselines(run, prepared, config, progress)
+        for note in notes:
+            yield Noted(text=note)
+        session = Session(
+            run,
+            config,
+            prepared,
+            model.to(machine.device),
+            machine,
+            warm_start=warm_start,
+            baselines=baselines.scored,
+        )
         if checkpoint is not None:
             session.restore(checkpoint)
         else:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import takewhile
 from typing import Any
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard import runtime
 from regard.config import RunConfig
 from regard.errors import CheckpointError
+from regard.evaluation.baselines.verdict import ScoredBaseline, baseline_fact
 from regard.evaluation.intervals import to_record
 from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
@@ -48,10 +49,12 @@ class Session:
         machine: runtime.Machine,
         *,
         warm_start: WarmStart | None = None,
+        baselines: Sequence[ScoredBaseline] = (),
     ) -> None:
         self.run = run
         self.config = config
         self.prepared = prepared
+        self.baselines = tuple(baselines)
         loaded, facts = ((), ()) if warm_start is None else (warm_start.loaded, warm_start.facts)
         lr_factors = fine_tuning.prepare_fine_tuning(model, loaded, config.training)
         self.init_facts = (*facts, *fine_tuning.facts(model, lr_factors, config.training))
@@ -108,7 +111,7 @@ class Session:
             run=self.run.path,
             config=self.config,
             machine=self.trainer.machine,
-            facts=(*self.prepared.facts, *self.init_facts, *self._warnings()),
+            facts=(*self.prepared.facts, *self._baseline_facts(), *self.init_facts, *self._warnings()),
             n_parameters=n_parameters,
             total_steps=self.trainer.total,
             seconds_per_step=seconds_per_step(self.trainer),
@@ -142,6 +145,7 @@ class Session:
             seconds=state.seconds,
             best=state.best,
             average=self.average,
+            baselines=self.baselines,
             signal=stop.number if end == SIGNAL else 0,
         )
 
@@ -293,8 +297,14 @@ class Session:
             n_parameters=n_parameters,
             init_facts=self.init_facts,
             example=self.prepared.example,
+            baselines=self.baselines,
         )
         write_atomically(self.run.card_file, card.encode())
+
+    def _baseline_facts(self) -> list[tuple[str, str]]:
+        """What a model should beat."""
+        fact = baseline_fact(self.baselines, best_by=self.config.training.best_by)
+        return [("baseline", fact)] if fact else []
 
     def _warnings(self) -> list[tuple[str, str]]:
         """What a user should know of the settings before the first step."""

@@ -20,6 +20,7 @@ from regard.errors import DataError
 from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats, Statistics, share_statistics
+from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import fixed_batches, summed_loss
 from regard.tasks.denoising.examples import ENDS, SegmentBatch, SegmentExamples
 from regard.tasks.evaluation import Evaluation
@@ -73,6 +74,7 @@ class HiddenTextTask(RunningTextTask):
             count=text.n_tokens,
             unit=self.spec.unit,
             seconds=time.perf_counter() - began,
+            baselines=score_baselines(self, options.baselines, text),
             notes=self.notes(text),
         )
 

@@ -20,12 +20,15 @@ from regard.config import DecodingConfig
 from regard.data.text.masking import MASK, MASKED, REPLACED, Choices, mask_tokens
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.neighbours import Neighbours, neighbours
 from regard.evaluation.classification import share_correct
 from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
 from regard.tasks.attention import AttentionWeights, read_attention, token_labels
+from regard.tasks.baseline_inputs import MOST_TOKENS, stretches
 from regard.tasks.batches import padded
 from regard.tasks.denoising.base import HiddenTextTask, batches
 from regard.tasks.denoising.examples import SegmentBatch, SegmentExamples
@@ -43,7 +46,7 @@ from regard.tasks.offers import device_of, has_masked_head
 from regard.tasks.options import Count, Options, no_count
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Indices, Sample
+from regard.tasks.task import Examples, Indices, Sample
 
 Likeliest = list[tuple[int, float]]  # tokens for a blank, and how likely each is, the likeliest first
 Inputs = tuple[Tensor, Tensor, Tensor]  # ids (B, T), lengths (B,), and the places (N,) among B·T of what is hidden
@@ -62,6 +65,7 @@ class MaskedLMTask(HiddenTextTask):
     spec: ClassVar = TASKS["mask"]
     options: ClassVar = MaskOptions
     specials = (MASK,)
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (Neighbours,)
 
     def model_fields(self) -> dict[str, int | str]:
         return {**super().model_fields(), "head": self.spec.head}
@@ -114,6 +118,31 @@ class MaskedLMTask(HiddenTextTask):
                     total += float(F.cross_entropy(logits, wanted, reduction="sum"))
                     n_correct += int((logits.argmax(dim=1) == wanted).sum())
                 n_hidden += len(targets)
+        accuracy = share_correct(n_correct, n_hidden, unit="tokens", name="masked_accuracy")
+        return self.signed([*text_scores(total, n_tokens=n_hidden, n_bytes=None), accuracy])
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """Each token by its neighbours."""
+        assert isinstance(train, SegmentExamples)
+        stream = stretches(train.stream, MOST_TOKENS)
+        places = 1 + np.flatnonzero(self.ordinary[stream[1:-1]])
+        before = neighbours(stream[None], np.zeros_like(places), places)
+        return [Neighbours.fit(stream[places], before, self.tokenizer.vocab_size)]
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """Score the tokens that are hidden from a model, by those that it sees beside them."""
+        assert isinstance(examples, SegmentExamples) and isinstance(baseline, Neighbours)
+        total, n_hidden, n_correct = 0.0, 0, 0
+        for indices in examples.fixed_order():
+            batch = examples.batch(indices, torch.device("cpu"))
+            shown, hidden = self.hide(batch, anew=False)
+            # In the text that was learned from, the end of a document stands also before the next.
+            ended = np.where(shown == self.tokenizer.start_id, self.tokenizer.end_id, shown)
+            rows, columns = hidden.nonzero()
+            before, wanted = neighbours(ended, rows, columns), batch.ids[hidden]
+            total += baseline.cross_entropy(wanted, before)
+            n_correct += int((baseline.guesses(before) == wanted).sum())
+            n_hidden += len(wanted)
         accuracy = share_correct(n_correct, n_hidden, unit="tokens", name="masked_accuracy")
         return self.signed([*text_scores(total, n_tokens=n_hidden, n_bytes=None), accuracy])
 

@@ -21,11 +21,16 @@ from regard.data.text.masking import GAPS, corrupt_spans
 from regard.decoding.result import Hypothesis
 from regard.decoding.rules import ForcedPrefix
 from regard.errors import UsageError
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.kneser_ney import KneserNey, windows
+from regard.evaluation.perplexity import text_scores
+from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats
 from regard.tasks.attention import AttentionWeights, written_attention
+from regard.tasks.baseline_inputs import MOST_TOKENS, bounded_rows, in_chunks
 from regard.tasks.batches import padded
 from regard.tasks.denoising.base import HiddenTextTask
-from regard.tasks.denoising.examples import SegmentBatch
+from regard.tasks.denoising.examples import SegmentBatch, SegmentExamples
 from regard.tasks.denoising.fill_mask import (
     Blanks,
     Filled,
@@ -42,11 +47,12 @@ from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import GenerationOptions
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Sample
+from regard.tasks.task import Examples, Indices, Sample
 from regard.tasks.token_loss import token_loss, token_losses
 from regard.tasks.translation.examples import PairBatch, pair_batch
 
 GAP_TOKENS = 16  # the most that are written for a gap, the gap's own among them, where nobody says how many
+NGRAM_ORDER = 3  # of the baseline
 
 Span = tuple[list[int], float]  # what was written for a gap, and its log-probability
 
@@ -57,6 +63,7 @@ class DenoisingTask(HiddenTextTask):
     spec: ClassVar = TASKS["denoise"]
     options: ClassVar = GenerationOptions
     specials = GAPS
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (KneserNey,)
     embeddings = ("source_embedding.tokens.weight", "target_embedding.tokens.weight")
 
     def model_fields(self) -> dict[str, int | str]:
@@ -93,6 +100,29 @@ class DenoisingTask(HiddenTextTask):
     def _pairs(self, batch: SegmentBatch, *, anew: bool) -> PairBatch:
         """The texts with gaps as sources, what was in these as targets."""
         return pair_batch(*self.hide(batch, anew=anew), Vocabulary(self.tokenizer, self.tokenizer), batch.device)
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """An n-gram model of what is hidden, which sees nothing of the text around it."""
+        assert isinstance(train, SegmentExamples)
+        rows = bounded_rows(
+            train.lengths.astype(np.int64), MOST_TOKENS // 5
+        )  # it takes longer to hide something than to count it
+        return [KneserNey.fit(*windows(self._hidden(train, rows), NGRAM_ORDER), self.tokenizer.vocab_size)]
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """Score the tokens that a model is to write."""
+        assert isinstance(examples, SegmentExamples) and isinstance(baseline, KneserNey)
+        nats, n_tokens = 0.0, 0
+        for rows in in_chunks(examples.lengths.astype(np.int64)):
+            tokens, before = windows(self._hidden(examples, rows), NGRAM_ORDER)
+            nats, n_tokens = nats + baseline.cross_entropy(tokens, before), n_tokens + len(tokens)
+        return self.signed(text_scores(nats, n_tokens=n_tokens, n_bytes=None))
+
+    def _hidden(self, text: SegmentExamples, rows: Indices) -> Indices:
+        """What a model is to write for some segments, end to end, an end token before the first and behind each."""
+        _, targets = self.hide(text.batch(rows, torch.device("cpu")), anew=False)
+        end = self.tokenizer.end_id
+        return np.array([end, *(id for target in targets for id in (*target, end))], np.int64)
 
     def costs(self, model: Any, batch: SegmentBatch) -> Floats:
         inputs, targets, mask = self._pairs(batch, anew=False).teacher_forced()

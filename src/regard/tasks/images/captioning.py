@@ -20,9 +20,15 @@ from regard.data.captions.dataset import CaptionDataset, prepare_captions, read_
 from regard.data.captions.storage import CaptionSet
 from regard.data.images.augmentation import Augmentation
 from regard.data.text.tokenizer import SHARED, Tokenizer
+from regard.evaluation.baselines.baseline import Baseline, Floats
+from regard.evaluation.baselines.nearest_caption import NearestCaption, TypicalCaption
+from regard.evaluation.baselines.thumbnails import thumbnails
 from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
 from regard.evaluation.perplexity import perplexity
+from regard.evaluation.scores import Score
 from regard.models.presets import usual_image_size
+from regard.tasks.baseline_inputs import MOST_TOKENS, bounded_rows, evenly, in_parts, sequences
+from regard.tasks.baselines import scored_baseline
 from regard.tasks.batches import fixed_batches, mean_loss
 from regard.tasks.evaluation import Evaluation, Generated
 from regard.tasks.generation import Generator
@@ -40,9 +46,12 @@ from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import Options, Progress
 from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
-from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
+from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
 from regard.tasks.token_loss import token_loss
 from regard.tasks.word_vectors import WordVectors
+
+MOST_IMAGES = 4000  # among which the nearest is searched for
+THUMBNAIL = 8  # pixels wide is an image there
 
 
 class CaptioningTask:
@@ -50,6 +59,7 @@ class CaptioningTask:
 
     spec: ClassVar = TASKS["caption"]
     options: ClassVar[type[Options]] = CaptionOptions
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (TypicalCaption, NearestCaption)
 
     def __init__(self, tokenizer: Tokenizer, config: RunConfig, table: ImageTable) -> None:
         self.tokenizer = tokenizer
@@ -130,6 +140,54 @@ class CaptioningTask:
             samples = tuple(zip(names, references[0], outputs, strict=True))[:N_SAMPLES]
         return Validation(loss=loss, scores=scores, samples=samples)
 
+    @property
+    def thumbnail_side(self) -> int:
+        """How many pixels wide an image is for the baseline."""
+        return min(THUMBNAIL, self.table.shape.size)
+
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        return self.thumbnail_side**2 * self.table.shape.channels, self.tokenizer.vocab_size
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The most typical caption, and that of the nearest image."""
+        assert isinstance(train, CaptionExamples)
+        captions, n_tokens = train.captions, self.tokenizer.vocab_size
+        typical = sequences(captions.ids, bounded_rows(captions.ids.lengths, MOST_TOKENS // 2))
+        images = evenly(len(train), MOST_IMAGES)
+        first = np.array([captions.rows_of(image)[0] for image in images.tolist()])
+        features = self._thumbnails(captions, images)
+        return [
+            TypicalCaption.fit(typical, n_tokens),
+            NearestCaption.fit(features, sequences(captions.ids, first), n_tokens),
+        ]
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """BLEU and chrF of the first `n_samples` images."""
+        assert isinstance(examples, CaptionExamples)
+        count = len(examples) if n_samples < 0 else min(n_samples, len(examples))
+        return self._baseline_scores(baseline, examples, count, CaptionOptions()) if count else []
+
+    def _baseline_scores(
+        self, baseline: Baseline, examples: CaptionExamples, count: int, options: CaptionOptions
+    ) -> list[Score]:
+        assert isinstance(baseline, TypicalCaption | NearestCaption)
+        written = baseline.captions(self._thumbnails(examples.captions, np.arange(count)))
+        outputs = [self.tokenizer.decode(ids.tolist()) for ids in written]
+        found = text_statistics(
+            outputs,
+            examples.references(count),
+            metrics=options.metrics,
+            tokenize=options.tokenize,
+            lowercase=options.lowercase,
+        )
+        return [one.score for one in found]
+
+    def _thumbnails(self, captions: CaptionSet, images: Indices) -> Floats:
+        """The features (N, D) of some images."""
+        parts = in_parts(images)
+        return np.concatenate([thumbnails(captions.image_set.images(own), self.thumbnail_side) for own in parts])
+
     def predict(self, model: nn.Module, inputs: Sequence[ImageInput], options: CaptionOptions) -> Results[Caption]:
         """Write captions for each image, in their order: files, or arrays of bytes (H, W) or (H, W, C)."""
         decoded = decode_inputs(inputs, self.table, skip_unreadable=options.skip_unreadable)
@@ -173,6 +231,9 @@ class CaptioningTask:
             expected=tuple(tuple(captions.captions_of(image)) for image in range(count)),
             generated=Generated(sources=tuple(names), references=tuple(map(tuple, references)), outputs=tuple(outputs)),
             output=tuple(f"{one_line(name)}\t{one_line(text)}" for name, text in zip(names, outputs, strict=True)),
+            baselines=tuple(
+                scored_baseline(one, self._baseline_scores(one, examples, count, options)) for one in options.baselines
+            ),
             notes=image_notes(captions.image_set, captions.left_out()),
         )
 

@@ -23,11 +23,17 @@ from regard.data.images.dataset import ImageDataset, prepare_images, read_images
 from regard.data.images.storage import ImageSet
 from regard.errors import ConfigError
 from regard.evaluation import classification as metrics
+from regard.evaluation.baselines.baseline import MOST_ENTRIES, Baseline
+from regard.evaluation.baselines.constant import MajorityClass
+from regard.evaluation.baselines.nearest_mean import NearestMean
+from regard.evaluation.baselines.thumbnails import MOST_SIDE, thumbnails
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Statistics
 from regard.models.presets import usual_image_size
 from regard.parts.taps import recording
 from regard.tasks.attention import SELF_ATTENTION
+from regard.tasks.baseline_inputs import evenly, in_parts
+from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import read_in_batches
 from regard.tasks.class_evaluation import class_sections, class_statistics
 from regard.tasks.evaluation import Evaluation
@@ -44,6 +50,7 @@ from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices, Prepared, Validation, sample_rows
 
+MOST_IMAGES = 10_000  # that the baseline is learned from
 TOP = 5  # a class among so many likeliest is right for the second accuracy
 
 Logits = npt.NDArray[np.float32]
@@ -54,6 +61,7 @@ class ImageClassificationTask:
 
     spec: ClassVar = TASKS["image"]
     options: ClassVar[type[Options]] = ImageOptions
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (MajorityClass, NearestMean)
 
     def __init__(self, config: RunConfig, table: ImageTable) -> None:
         self.config = config
@@ -137,6 +145,35 @@ class ImageClassificationTask:
         samples = ((one.image, label, f"{one.label} ({100 * one.probability:.0f} %)") for label, one in found)
         return Validation.of(self._scores(images, logits), samples)
 
+    @property
+    def thumbnail_side(self) -> int:
+        """How many pixels wide an image is for the baseline; fewer where a mean of each class would be too much to keep."""
+        most = math.isqrt(MOST_ENTRIES // (max(1, self.n_classes) * self.table.shape.channels))
+        return max(1, min(MOST_SIDE, self.table.shape.size, most))
+
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        return self.thumbnail_side**2 * self.table.shape.channels, self.n_classes
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The majority class, and the nearest class mean of pixels."""
+        assert isinstance(train, ImageExamples)
+        rows = evenly(len(train), min(MOST_IMAGES, 10 * MOST_ENTRIES // self.baseline_sizes[0]))
+        features = np.concatenate([thumbnails(train.images.images(own), self.thumbnail_side) for own in in_parts(rows)])
+        nearest = NearestMean.fit(features, train.images.classes[rows], self.n_classes)
+        return [MajorityClass.fit(self.table.counts), nearest]
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """Score all images."""
+        assert isinstance(examples, ImageExamples)
+        images = examples.images
+        if isinstance(baseline, MajorityClass):
+            return self._scores(images, np.array(baseline.repeated(len(images))))
+        assert isinstance(baseline, NearestMean)
+        parts = in_parts(np.arange(len(images)))
+        logits = [baseline.logits(thumbnails(images.images(own), self.thumbnail_side)) for own in parts]
+        return self._scores(images, np.concatenate(logits))
+
     def predict(
         self, model: nn.Module, inputs: Sequence[ImageInput], options: ImageOptions
     ) -> Results[ClassifiedImage]:
@@ -196,6 +233,7 @@ class ImageClassificationTask:
                 f"{one_line(one.image)}\t{one_line(label)}\t{one_line(one.label)}\t{one.probability:.4f}"
                 for label, one in zip(expected, predictions, strict=True)
             ),
+            baselines=score_baselines(self, options.baselines, self.examples(images)),
             notes=notes,
         )
 

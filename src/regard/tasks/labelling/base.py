@@ -7,7 +7,7 @@ Each task's own file says what its targets are, what an error costs and what bec
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,10 +23,14 @@ from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError, UsageError
+from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.scores import Score
 from regard.tasks.attention import AttentionWeights, read_attention, token_labels
+from regard.tasks.baseline_inputs import in_chunks, ngram_order
+from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import read_in_batches
 from regard.tasks.evaluation import Evaluation
+from regard.tasks.labelling.baseline_features import BaselineFeatures, input_lengths
 from regard.tasks.labelling.examples import (
     Flags,
     Logits,
@@ -65,6 +69,7 @@ class LabellingTask(ABC):
     label:       what is predicted, as the data has it: class, number or tags
     n_specials:  how many special tokens stand around the longest example: <start> text <end> second <end>
     cuts:        whether an example that is too long is cut at its end where it is predicted or scored
+    ngrams:      how long n-grams of tokens are that baselines read, and how long those of characters or bytes
     """
 
     spec: ClassVar[TaskSpec]
@@ -72,6 +77,7 @@ class LabellingTask(ABC):
     label: ClassVar[str]
     n_specials: ClassVar = 3
     cuts: ClassVar = True
+    ngrams: ClassVar = (2, 5)
 
     def __init__(self, tokenizer: Tokenizer | None, config: RunConfig, table: LabelTable) -> None:
         self.tokenizer = tokenizer  # None where sequences are of vectors
@@ -203,9 +209,33 @@ class LabellingTask(ABC):
             seconds=seconds,
             predictions=self.results(examples.sequences, logits),
             expected=tuple(self.expected(examples.corpus)),
+            baselines=score_baselines(self, options.baselines, examples),
             notes=evaluation_notes(examples, self.longest),
         )
         return self.report(found)
+
+    @property
+    @abstractmethod
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]: ...
+
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        return 2 * self.table.n_features, self.table.n_outputs  # the mean and the deviation of each
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """Score all examples."""
+        assert isinstance(examples, SequenceExamples)
+        corpus, lengths = examples.corpus, input_lengths(examples.corpus)
+        return self.scores(
+            corpus, [own for rows in in_chunks(lengths) for own in self.baseline_logits(baseline, corpus, rows)]
+        )
+
+    @cached_property
+    def features(self) -> BaselineFeatures:
+        """What baselines read of the examples."""
+        few, many = self.ngrams
+        order = ngram_order(self.tokenizer.vocab_size, few=few, many=many) if self.tokenizer is not None else 1
+        return BaselineFeatures(order=order, pairs=self.table.pairs, n_features=self.table.n_features)
 
     def results(self, sequences: Sequences, logits: Sequence[Logits]) -> Results[Any]:
         """What logits say of all sequences."""
@@ -274,6 +304,13 @@ class LabellingTask(ABC):
     @abstractmethod
     def scores(self, corpus: Corpus, logits: Sequence[Logits]) -> list[Score]:
         """Score the logits of all examples: the loss first, then the metrics."""
+
+    @abstractmethod
+    def fit_baselines(self, train: Examples) -> list[Baseline]: ...
+
+    @abstractmethod
+    def baseline_logits(self, baseline: Baseline, corpus: Corpus, rows: Indices) -> Iterable[Logits]:
+        """What a baseline says of some examples: logits of each as of a model, (N,) or (T, N)."""
 
     @abstractmethod
     def expected(self, corpus: Corpus) -> Sequence[Any]:

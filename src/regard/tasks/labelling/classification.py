@@ -1,6 +1,6 @@
 """Classification: a text, or two, or a sequence of vectors, to one of several classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -13,15 +13,19 @@ from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
 from regard.evaluation import classification as metrics
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.constant import MajorityClass
+from regard.evaluation.baselines.naive_bayes import NaiveBayes
+from regard.evaluation.baselines.nearest_mean import NearestMean
 from regard.evaluation.scores import Score
 from regard.tasks.class_evaluation import class_probabilities, class_sections, class_statistics
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.base import LabellingTask
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
-from regard.tasks.labelling.examples import Logits, Sequences
+from regard.tasks.labelling.examples import Logits, SequenceExamples, Sequences
 from regard.tasks.results import Result, one_line
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Indices
+from regard.tasks.task import Examples, Indices
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -92,6 +96,28 @@ class ClassificationTask(LabellingTask):
             metrics.accuracy(gold, predicted),
             metrics.macro_f1(gold, predicted, len(self.table.labels)),
         ]
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return MajorityClass, NaiveBayes if self.tokenizer is not None else NearestMean
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The majority class; naive Bayes over texts, the nearest class mean over vectors."""
+        assert isinstance(train, SequenceExamples)
+        corpus, n_classes = train.corpus, len(self.table.labels)
+        rows = self.features.rows(corpus)
+        classes, majority = np.array(corpus.numbers["label"][rows]), MajorityClass.fit(self.table.counts)
+        if self.tokenizer is None:
+            return [majority, NearestMean.fit(self.features.summaries(corpus, rows), classes, n_classes)]
+        return [majority, NaiveBayes.fit(self.features.bags(corpus, rows), classes, n_classes)]
+
+    def baseline_logits(self, baseline: Baseline, corpus: Corpus, rows: Indices) -> Iterable[Logits]:
+        if isinstance(baseline, NaiveBayes):
+            return baseline.logits(self.features.bags(corpus, rows))
+        if isinstance(baseline, NearestMean):
+            return baseline.logits(self.features.summaries(corpus, rows))
+        assert isinstance(baseline, MajorityClass)
+        return baseline.repeated(len(rows))
 
     def expected(self, corpus: Corpus) -> list[str]:
         return [self.table.labels[number] for number in corpus.numbers["label"].tolist()]

@@ -3,7 +3,7 @@
 Numbers are learned standardised, (number - mean) / deviation of the training data, and told as they were written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,14 +13,20 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus
+from regard.evaluation.baselines.baseline import Baseline, as_logits
+from regard.evaluation.baselines.constant import Mean
+from regard.evaluation.baselines.linear import LinearRegression
+from regard.evaluation.baselines.ridge import Ridge, RidgeByPosition
 from regard.evaluation.regression import mean_absolute_error, r_squared, regression_statistics, spearman
 from regard.evaluation.scores import Score
+from regard.tasks.baseline_inputs import MOST_TOKENS, bounded_rows
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.base import LabellingTask
-from regard.tasks.labelling.examples import Logits, Sequences
+from regard.tasks.labelling.baseline_features import input_lengths
+from regard.tasks.labelling.examples import Logits, SequenceExamples, Sequences
 from regard.tasks.results import Result
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Indices
+from regard.tasks.task import Examples, Indices
 
 Numbers = npt.NDArray[np.float64]
 
@@ -54,8 +60,12 @@ class RegressionTask(LabellingTask):
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         """The scaled numbers (B,)."""
-        scaled = (values_of(corpus)[indices] - self.table.offset) / self.table.scale
-        return torch.from_numpy(scaled.astype(np.float32))
+        return torch.from_numpy(self.scaled(corpus, indices).astype(np.float32))
+
+    def scaled(self, corpus: Corpus, indices: Indices) -> Numbers:
+        """The numbers of some examples (N,) as they are learned."""
+        scaled: Numbers = (values_of(corpus)[indices] - self.table.offset) / self.table.scale
+        return scaled
 
     def loss_of(self, logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, float]:
         """The squared error of scaled numbers."""
@@ -79,6 +89,34 @@ class RegressionTask(LabellingTask):
         """The loss of numbers in the unit of the data; `of` says what it is a loss of."""
         loss = float(np.square((predicted - gold) / self.table.scale).mean()) if len(gold) else float("nan")
         return Score(name="loss", value=loss, signature=f"unit:example|of:{of}")
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return (Mean, Ridge, RidgeByPosition) if self.tokenizer is not None else (Mean, LinearRegression)
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The mean; ridge regression over texts, by position where all have one length, linear regression over vectors."""
+        assert isinstance(train, SequenceExamples)
+        corpus = train.corpus
+        rows = self.features.rows(corpus)
+        numbers = self.scaled(corpus, rows)
+        mean = Mean.fit(numbers)
+        if self.tokenizer is None:
+            return [mean, LinearRegression.fit(self.features.summaries(corpus, rows), numbers)]
+        if self.features.are_aligned(corpus):
+            rows = bounded_rows(input_lengths(corpus), MOST_TOKENS)
+            return [mean, RidgeByPosition.fit(self.features.places(corpus, rows), self.scaled(corpus, rows))]
+        return [mean, Ridge.fit(self.features.bags(corpus, rows), numbers)]
+
+    def baseline_logits(self, baseline: Baseline, corpus: Corpus, rows: Indices) -> Iterable[Logits]:
+        if isinstance(baseline, Mean):
+            return baseline.repeated(len(rows))
+        if isinstance(baseline, RidgeByPosition):
+            return as_logits(baseline.predict(self.features.places(corpus, rows))[:, None])
+        if isinstance(baseline, Ridge):
+            return as_logits(baseline.predict(self.features.bags(corpus, rows))[:, None])
+        assert isinstance(baseline, LinearRegression)
+        return as_logits(baseline.predict(self.features.summaries(corpus, rows))[:, None])
 
     def expected(self, corpus: Corpus) -> list[float]:
         return list(values_of(corpus).tolist())

@@ -9,7 +9,7 @@ learned as cosines: the lowest of the training data as 0, texts at right angles,
 unit of the data. A network of the caller's own offers `encode(ids, lengths)`, or returns a vector for each text (B, D).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,6 +27,9 @@ from regard.data.labelled.vectors import are_vectors
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import Tokenizer
 from regard.errors import ConfigError, DataError, UsageError
+from regard.evaluation.baselines.baseline import Baseline, as_logits
+from regard.evaluation.baselines.constant import Mean
+from regard.evaluation.baselines.tfidf import TfIdf
 from regard.evaluation.regression import pearson, spearman
 from regard.evaluation.scores import Score
 from regard.tasks.batches import pad
@@ -45,7 +48,7 @@ from regard.tasks.labelling.regression import RegressionTask, values_of
 from regard.tasks.offers import can_encode
 from regard.tasks.options import Options, Progress
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Indices, Prepared
+from regard.tasks.task import Examples, Indices, Prepared
 
 
 class PairedSequences:
@@ -70,6 +73,7 @@ class SimilarityTask(RegressionTask):
 
     spec: ClassVar = TASKS["similarity"]
     n_specials: ClassVar = 2
+    ngrams: ClassVar = (1, 4)
 
     @classmethod
     def prepare(cls, config: RunConfig, *, vocabulary: Path | None, progress: Progress) -> Prepared:
@@ -111,6 +115,22 @@ class SimilarityTask(RegressionTask):
         gold, predicted = values_of(corpus), self.numbers(logits)
         loss = self.squared_error(gold, predicted, of="cosines")
         return [loss, spearman(gold, predicted), pearson(gold, predicted)]
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return Mean, TfIdf
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The mean, and the cosine of tf-idf."""
+        assert isinstance(train, SequenceExamples)
+        rows = self.features.rows(train.corpus)
+        numbers = self.scaled(train.corpus, rows)
+        return [Mean.fit(numbers), TfIdf.fit(*self.features.bags_of_both(train.corpus, rows), numbers)]
+
+    def baseline_logits(self, baseline: Baseline, corpus: Corpus, rows: Indices) -> Iterable[Logits]:
+        if isinstance(baseline, TfIdf):
+            return as_logits(baseline.predict(*self.features.bags_of_both(corpus, rows))[:, None])
+        return super().baseline_logits(baseline, corpus, rows)
 
     def label_facts(self) -> list[tuple[str, str]]:
         return [("scores", f"from {self.table.offset:g} to {self.table.offset + self.table.scale:g}")]

@@ -5,7 +5,7 @@ every word has a tag; so is a sequence of vectors. For training it was cut.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
@@ -18,21 +18,33 @@ from torch import Tensor, nn
 
 from regard.data.pipeline.corpus import Corpus
 from regard.errors import UsageError
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.constant import MajorityTag
+from regard.evaluation.baselines.nearest_mean import NearestMean
+from regard.evaluation.baselines.tag_lexicon import TagLexicon
 from regard.evaluation.classification import accuracy
 from regard.evaluation.entities import are_entities, entity_report, entity_scores, tag_report, tag_statistics
 from regard.evaluation.intervals import Interval, clustered_share
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Statistics
+from regard.tasks.baseline_inputs import sequences
 from regard.tasks.class_evaluation import softmax
 from regard.tasks.evaluation import Evaluation, Section
 from regard.tasks.labelling.base import LabellingTask, LabelOptions
-from regard.tasks.labelling.examples import Logits, SequenceBatch, Sequences, TokenSequences, VectorSequences
+from regard.tasks.labelling.examples import (
+    Logits,
+    SequenceBatch,
+    SequenceExamples,
+    Sequences,
+    TokenSequences,
+    VectorSequences,
+)
 from regard.tasks.labelling.inputs import encode_vectors
 from regard.tasks.labelling.words import Words, WordSequences
 from regard.tasks.options import Count, no_count
 from regard.tasks.results import Result
 from regard.tasks.spec import TASKS
-from regard.tasks.task import Indices
+from regard.tasks.task import Examples, Indices
 
 NOTHING = -1  # the target of a token at which nothing is predicted
 
@@ -91,6 +103,7 @@ class TaggingTask(LabellingTask):
     label: ClassVar = "tags"
     n_specials: ClassVar = 2
     cuts: ClassVar = False
+    ngrams: ClassVar = (1, 1)
 
     def targets(self, corpus: Corpus, indices: Indices, length: int) -> Tensor:
         """The tag of each word at its first token, or of each vector, (B, length), and -1 elsewhere."""
@@ -159,6 +172,38 @@ class TaggingTask(LabellingTask):
         if not are_entities(self.table.labels):
             return scores
         return [*scores, *entity_scores(self.expected(corpus), [self._named(own.argmax(1)) for own in logits])]
+
+    @property
+    def baseline_kinds(self) -> tuple[type[Baseline], ...]:
+        return MajorityTag, TagLexicon if self.tokenizer is not None else NearestMean
+
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        return self.table.n_features, self.table.n_outputs
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The most frequent tag of all; that of each word, or the nearest mean of each vector."""
+        assert isinstance(train, SequenceExamples)
+        corpus, n_tags = train.corpus, len(self.table.labels)
+        rows = self.features.rows(corpus)
+        tags, majority = (
+            sequences(corpus.ragged["tags"], rows).values.astype(np.int64),
+            MajorityTag.fit(self.table.counts),
+        )
+        if self.tokenizer is None:
+            return [majority, NearestMean.fit(self.features.vectors(corpus, rows), tags, n_tags)]
+        return [majority, TagLexicon.fit(self.features.words(corpus, rows), tags, n_tags)]
+
+    def baseline_logits(self, baseline: Baseline, corpus: Corpus, rows: Indices) -> Iterable[Logits]:
+        lengths = corpus.ragged["tags"].lengths[rows]
+        if isinstance(baseline, TagLexicon):
+            logits = baseline.logits(self.features.words(corpus, rows))
+        elif isinstance(baseline, NearestMean):
+            logits = baseline.logits(self.features.vectors(corpus, rows))
+        else:
+            assert isinstance(baseline, MajorityTag)
+            logits = baseline.repeated(int(lengths.sum()))
+        return np.split(logits, np.cumsum(lengths)[:-1])
 
     def expected(self, corpus: Corpus) -> list[tuple[str, ...]]:
         tags = corpus.ragged["tags"]

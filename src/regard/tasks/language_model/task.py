@@ -18,10 +18,14 @@ from torch import Tensor, nn
 from regard.config import DataConfig, DecodingConfig, RunConfig
 from regard.data.pipeline.corpus import Corpus
 from regard.errors import ConfigError
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.kneser_ney import KneserNey, windows
 from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
 from regard.evaluation.scores import Score
 from regard.models.presets import find_preset
 from regard.tasks.attention import AttentionWeights, read_attention, token_labels
+from regard.tasks.baseline_inputs import MOST_TOKENS, ngram_order, stretches
+from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import fixed_batches, summed_loss
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.language_model.continuation import Continuation, Continuer
@@ -32,7 +36,7 @@ from regard.tasks.options import Count, GenerationOptions, no_count
 from regard.tasks.results import Results
 from regard.tasks.running_text import RunningTextTask
 from regard.tasks.spec import TASKS
-from regard.tasks.task import N_SAMPLES, Sample
+from regard.tasks.task import N_SAMPLES, Examples, Sample
 from regard.tasks.token_loss import token_loss, token_losses
 
 SAMPLE_TOKENS = 32  # that are given, and that are written, in each
@@ -43,6 +47,7 @@ class LanguageModelTask(RunningTextTask):
 
     spec: ClassVar = TASKS["language"]
     options: ClassVar = GenerationOptions
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (KneserNey,)
 
     def loss(self, model: Any, batch: WindowBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the tokens that follow, and their number."""
@@ -55,6 +60,24 @@ class LanguageModelTask(RunningTextTask):
         )
         n_bytes = text.corpus.facts["n_bytes"] if self.keeps(text) else None
         return text_scores(total, n_tokens=int(n_tokens), n_bytes=n_bytes)
+
+    @property
+    def ngram_order(self) -> int:
+        """How many tokens an n-gram of the baseline has."""
+        return ngram_order(self.tokenizer.vocab_size, few=3, many=6)
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """An n-gram model."""
+        assert isinstance(train, WindowExamples)
+        stream = stretches(train.stream, MOST_TOKENS)
+        return [KneserNey.fit(*windows(stream, self.ngram_order), self.tokenizer.vocab_size)]
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """Score all of a text, in the unit of the model."""
+        assert isinstance(examples, WindowExamples) and isinstance(baseline, KneserNey)
+        nats = baseline.cross_entropy(*windows(examples.stream, self.ngram_order))
+        n_bytes = examples.corpus.facts["n_bytes"] if self.keeps(examples) else None
+        return text_scores(nats, n_tokens=examples.n_tokens, n_bytes=n_bytes)
 
     def losses(self, model: nn.Module, text: WindowExamples, *, progress: Count = no_count) -> npt.NDArray[np.float64]:
         """The cross entropy of each token of a text but the first, in their order."""
@@ -110,8 +133,14 @@ class LanguageModelTask(RunningTextTask):
         began = time.perf_counter()
         scores = self.scores(model, text, progress=progress)
         seconds = time.perf_counter() - began
-        count, notes = text.n_tokens, self.notes(text)
-        return Evaluation(scores=tuple(scores), count=count, unit=self.spec.unit, seconds=seconds, notes=notes)
+        return Evaluation(
+            scores=tuple(scores),
+            count=text.n_tokens,
+            unit=self.spec.unit,
+            seconds=seconds,
+            baselines=score_baselines(self, options.baselines, text),
+            notes=self.notes(text),
+        )
 
     def _paired(self, model: nn.Module, text: WindowExamples, data: DataConfig, progress: Count) -> Evaluation:
         """The same with what each document, or each stretch of the text, adds to the scores.

@@ -22,10 +22,16 @@ from regard.data.pairs.dataset import Vocabulary, prepare_pairs
 from regard.data.pairs.rows import Pair, header_columns, read_pairs
 from regard.data.pipeline.bad_rows import BadRows
 from regard.errors import ConfigError, UsageError
+from regard.evaluation.baselines.baseline import Baseline
+from regard.evaluation.baselines.copied_source import CopiedSource
+from regard.evaluation.baselines.dictionary import UNKNOWN, Dictionary
 from regard.evaluation.generated_text import check_metrics, check_tokenizer, text_statistics
 from regard.evaluation.lengths import buckets_by_length, length_table
 from regard.evaluation.perplexity import perplexity
+from regard.evaluation.scores import Score
 from regard.tasks.attention import AttentionWeights, written_attention
+from regard.tasks.baseline_inputs import bounded_rows, sequences
+from regard.tasks.baselines import scored_baseline
 from regard.tasks.batches import fixed_batches, mean_loss
 from regard.tasks.evaluation import Evaluation, Generated, Section
 from regard.tasks.offers import can_decode, device_of, max_length
@@ -40,6 +46,8 @@ from regard.tasks.translation.translator import LineTranslator, Translation, Tra
 from regard.tasks.word_vectors import WordVectors
 
 BY_LENGTH = ("bleu", "chrf")
+MOST_LINKS = 2_000_000  # between the tokens of pairs that the dictionary is learned from: a few seconds
+LONGEST = 60  # tokens of such a pair, where there are shorter ones
 
 
 class TranslationTask:
@@ -47,6 +55,7 @@ class TranslationTask:
 
     spec: ClassVar = TASKS["translate"]
     options: ClassVar = TranslationOptions
+    baseline_kinds: ClassVar[tuple[type[Baseline], ...]] = (CopiedSource, Dictionary)
 
     def __init__(self, vocabulary: Vocabulary, config: RunConfig, *, usual: UsualSource | None = None) -> None:
         self.vocabulary = vocabulary
@@ -125,6 +134,45 @@ class TranslationTask:
             samples = tuple(zip(sources, references, outputs, strict=True))[:N_SAMPLES]
         return Validation(loss=loss, scores=scores, samples=samples)
 
+    @property
+    def baseline_sizes(self) -> tuple[int, int]:
+        return self.vocabulary.source.vocab_size, self.vocabulary.target.vocab_size
+
+    def fit_baselines(self, train: Examples) -> list[Baseline]:
+        """The source as it is, and a dictionary."""
+        assert isinstance(train, PairExamples)
+        sources, targets = train.corpus.ragged["source"], train.corpus.ragged["target"]
+        short = np.flatnonzero(train.lengths.max(axis=1) <= max(LONGEST, int(train.lengths.max(axis=1).min())))
+        rows = short[bounded_rows(np.prod(train.lengths[short], axis=1, dtype=np.int64), MOST_LINKS)]
+        n_sources, n_targets = self.baseline_sizes
+        pairs = sequences(sources, rows), sequences(targets, rows)
+        return [
+            CopiedSource(np.array([n_targets])),
+            Dictionary.fit(*pairs, n_sources=n_sources, n_targets=n_targets),
+        ]
+
+    def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
+        """BLEU and chrF of the first `n_samples` pairs."""
+        assert isinstance(examples, PairExamples)
+        sources, references = examples.texts(len(examples) if n_samples < 0 else n_samples)
+        if not sources:
+            return []
+        found = text_statistics(self.baseline_outputs(baseline, sources), references, metrics=BY_LENGTH)
+        return [one.score for one in found]
+
+    def baseline_outputs(self, baseline: Baseline, sources: Sequence[str]) -> list[str]:
+        """What a baseline writes for sources; a token without a translation stays where both sides have the same tokens."""
+        if isinstance(baseline, CopiedSource):
+            return list(sources)
+        assert isinstance(baseline, Dictionary)
+        outputs = []
+        for ids in map(np.array, self.vocabulary.source.encode_batch([text.strip() for text in sources])):
+            written = baseline.translate(ids)
+            if self.vocabulary.shared:
+                written = np.where(written == UNKNOWN, ids, written)
+            outputs.append(self.vocabulary.target.decode(written[written != UNKNOWN].tolist()))
+        return outputs
+
     def predict(self, model: nn.Module, inputs: Sequence[str], options: TranslationOptions) -> Results[Translation]:
         """Translate lines with one model, or with the ensemble of the options; see `LineTranslator`."""
         decoding, limit = options.decoding or self.config.decoding, self.config.data.max_length
@@ -155,11 +203,11 @@ class TranslationTask:
         predictions = self.predict(model, sources, options)
         seconds = time.perf_counter() - began
         outputs = [one.text for one in predictions]
-        count = partial(text_statistics, outputs, references, tokenize=options.tokenize, lowercase=options.lowercase)
-        statistics = count(metrics=options.metrics)
+        count = partial(text_statistics, references=references, tokenize=options.tokenize, lowercase=options.lowercase)
+        statistics = count(outputs, metrics=options.metrics)
         sections = []
         if options.by_length:
-            buckets = buckets_by_length(sources, count(metrics=BY_LENGTH))
+            buckets = buckets_by_length(sources, count(outputs, metrics=BY_LENGTH))
             sections = [Section(name="by_length", table=length_table(buckets), data=[one.to_json() for one in buckets])]
         loss, n_pairs = self.reference_loss(model, sources, references)
         n_long = len(pairs) - n_pairs
@@ -177,6 +225,11 @@ class TranslationTask:
             expected=tuple(references),
             generated=Generated(sources=tuple(sources), references=(tuple(references),), outputs=tuple(outputs)),
             output=tuple(aligned_lines(rows, outputs)),
+            baselines=tuple(
+                scored_baseline(one, [found.score for found in count(written, metrics=options.metrics)])
+                for one in options.baselines
+                for written in [self.baseline_outputs(one, sources)]
+            ),
             notes=tuple(notes),
         )
 
