@@ -76,6 +76,7 @@ KEYS = {
     "steps": "training.steps",
     "batch_tokens": "training.batch_tokens",
     "batch_images": "training.batch_images",
+    "optimizer": "training.optimizer",
     "learning_rate": "training.learning_rate",
     "schedule": "training.schedule",
     "warmup": "training.warmup",
@@ -102,10 +103,14 @@ ENDS = ("_low", "_high")  # of the intervals of scores, which follow from these
 STEPS = 30
 TOLD = (1, 2, 10, STEPS)  # updates whose loss is kept: before anything was learnt, after one update, and later
 MACHINE = {"device": "cpu", "precision": "fp32", "threads": 1}
-COMMON = {"seed": 7, "steps": STEPS, "warmup": 5, "learning_rate": 0.01, **MACHINE}
+COMMON = {"seed": 7, "steps": STEPS, "warmup": 5, "optimizer": "adamw", "learning_rate": 0.01, **MACHINE}
 
 TEXT = {"vocab_size": 360, "batch_tokens": 256}
-TWO_SIDED = {**TEXT, "min_length": 6}  # so that there is something to score, however little was learnt
+TWO_SIDED = {
+    **TEXT,
+    "schedule": "inverse-sqrt",
+    "min_length": 6,
+}  # so that there is something to score, however little was learnt
 RUNNING = {**TEXT, "separator": "<end>"}
 IMAGES = {"batch_images": 16}
 MOVED = {"crop": 1, "mirror": True, "cutout": 3}
@@ -113,7 +118,7 @@ MOVED = {"crop": 1, "mirror": True, "cutout": 3}
 TRANSFORMER = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}
 T5 = {**TRANSFORMER, "d_head": 8}
 RECURRENT = {"n_layers": 2, "d_model": 16, "d_state": 12}
-GPT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context": 16}
+GPT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context": 16, "schedule": "cosine"}
 LLAMA = {**GPT, "d_ff": 24, "n_key_heads": 1}
 BERT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "d_ff": 32}
 VIT = {**BERT, "patch_size": 4}
@@ -171,6 +176,13 @@ RUNS = (
             "average": 2,
         },
     ),
+    Run(
+        "translate-muon",
+        "translate",
+        "transformer-tiny",
+        PAIRS,
+        {**TWO_SIDED, **TRANSFORMER, "optimizer": "muon", "accumulate": 2, "ema": 0.9},
+    ),
     Run("translate-rnn", "translate", "rnn", PAIRS, {**TWO_SIDED, **RECURRENT}),
     Run(
         "translate-rnn-attention",
@@ -192,6 +204,7 @@ RUNS = (
         {**RUNNING, **GPT, "window": 4, "kind": "characters"},
     ),
     Run("language-llama", "language", "llama-nano", ("text.txt",), {**RUNNING, **LLAMA, "schedule": "constant"}),
+    Run("language-gpt-muon", "language", "gpt-nano", ("text.txt",), {**RUNNING, **GPT, "optimizer": "muon"}),
     Run("mask-bert", "mask", "bert-tiny", ("text.txt",), {**RUNNING, **BERT}),
     Run("mask-birnn", "mask", "birnn", ("text.txt",), {**RUNNING, **RECURRENT, "kind": "words"}),
     Run("denoise-t5", "denoise", "t5-tiny", ("text.txt",), {**RUNNING, **T5}),
@@ -219,7 +232,14 @@ RUNS = (
         "classify-init", "classify", "", TABLE, {"batch_tokens": 256, "init_rate": 0.5, "layer_decay": 0.8}, "mask-bert"
     ),
     Run("classify-init-frozen", "classify", "", TABLE, {"batch_tokens": 256, "freeze": True}, "mask-bert"),
-    Run("translate-init", "translate", "", PAIRS, {"batch_tokens": 256, "min_length": 6}, "denoise-t5"),
+    Run(
+        "translate-init",
+        "translate",
+        "",
+        PAIRS,
+        {"batch_tokens": 256, "schedule": "inverse-sqrt", "min_length": 6},
+        "denoise-t5",
+    ),
     Run("tag-birnn", "tag", "birnn", ("words.conll",), {**TEXT, **RECURRENT}),
     Run("tag-bert", "tag", "bert-tiny", ("words.conll",), {**TEXT, **BERT}),
     Run("regress-bert", "regress", "bert-tiny", ("numbers.csv",), {**TEXT, **BERT}),

@@ -42,7 +42,10 @@ SETTINGS = {
     "training.steps": 100,
     "training.accumulate": 2,
     "training.batch_tokens": 96,
+    "training.optimizer": "muon",
+    "training.muon_learning_rate": 0.08,
     "training.learning_rate": 0.04,
+    "training.schedule": "inverse-sqrt",
     "training.warmup": 1,
     "training.validate_every": 4,
     "training.validate_samples": 2,
@@ -340,6 +343,16 @@ def test_a_run_that_was_stopped_early_stays_stopped(
     assert finished.average["loss"] == average["loss"]
     assert (path / "README.md").read_text() == (undisturbed / "README.md").read_text()
     is_same(path)
+
+
+def test_what_a_kill_before_pruning_left_is_pruned_on_resume(
+    undisturbed: Path, tmp_path: Path, drive: Callable[..., list[Event]]
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    drive(resume(path, settings={"training.keep": 1}))
+    kept = {int(folder.name.removeprefix("step-")) for folder in path.glob("checkpoints/step-*")}
+    assert kept == {16, LAST - 8, LAST - 4, LAST}, "the best, and those that were averaged"
 
 
 def test_more_steps_go_on_where_fewer_ended(

@@ -120,6 +120,8 @@ _ADAMW: Mapping[str, Any] = {
     "epsilon": 1e-8,
     "weight_decay": 0.01,
 }
+# Muon for the matrices of layers: half the updates and fewer, where a model learns from much text (docs/LOG.md).
+_MUON: Mapping[str, Any] = {"optimizer": "muon", "muon_learning_rate": 0.02, "schedule": "linear", "warmup": 0.05}
 # What is read of a run file by tasks over running text, and by those over a table of labelled texts.
 _TEXT: Mapping[str, tuple[str, ...]] = {
     "data": ("text", "separator", "max_length"),
@@ -161,6 +163,7 @@ TASKS: Mapping[str, TaskSpec] = {
                 "training": ("batch_tokens", "label_smoothing"),
                 "decoding": _DECODING,
             },
+            defaults={"training": _MUON},
             end=_BY_STEPS,
             options={
                 "evaluate": _TEXT_METRICS | {"by_length", "output"},
@@ -182,7 +185,7 @@ TASKS: Mapping[str, TaskSpec] = {
             families=("gpt", "llama"),
             settings={**_TEXT, "decoding": _DECODING},
             defaults={
-                "training": {**_ADAMW, "learning_rate": 0.001, "beta2": 0.99, "weight_decay": 0.1},
+                "training": {**_ADAMW, **_MUON, "learning_rate": 0.003, "beta2": 0.99, "weight_decay": 0.1},
                 "decoding": {"beam": 1, "sample": True, "temperature": 0.8},
             },
             end=_BY_STEPS,

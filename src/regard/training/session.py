@@ -100,6 +100,7 @@ class Session:
         self.state = dataclasses.replace(state, order=self.state.order)
         selection.drop_after(self.run, step=checkpoint.step)
         metrics.truncate(self.run, step=checkpoint.step, validated=state.validation is not None)
+        self._prune()  # what a kill right behind the last save left
 
     def report(self) -> Report:
         """Say what is known before the next step, the time of a step measured."""
@@ -235,7 +236,7 @@ class Session:
     def _save(self, log: Metrics) -> Saved:
         """Write a checkpoint, and drop old ones once it is on the disk."""
         log.sync()
-        state, training = self.state, self.config.training
+        state = self.state
         checkpoint = checkpoints.write(
             self.run,
             step=state.cursor.step,
@@ -245,10 +246,15 @@ class Session:
             state=state.as_json(),
             facts={**runtime.facts(), "data": dict(self.prepared.hashes)},
         )
-        selection.prune(
-            self.run, keep=training.keep, protect=state.validated[-training.average :] if training.average else ()
-        )
+        self._prune()
         return Saved(step=checkpoint.step, path=checkpoint.path)
+
+    def _prune(self) -> None:
+        """Delete old checkpoints, but for those that are to be averaged."""
+        training, validated = self.config.training, self.state.validated
+        selection.prune(
+            self.run, keep=training.keep, protect=validated[-training.average :] if training.average else ()
+        )
 
     def _average(self, log: Metrics) -> Iterator[Event]:
         """At the end of a run, average the weights of its last validations and score the result."""
