@@ -12,6 +12,8 @@ GERMAN = ["ein", "der", "Hund", "Katze", "Mann", "Haus", "Baum", "läuft", "sieh
 
 # A network and a run so small that tens of updates take a second.
 TINY: dict[str, Any] = {
+    "training.optimizer": "adamw",
+    "training.schedule": "inverse-sqrt",
     "model.d_model": 16,
     "model.d_ff": 32,
     "model.n_heads": 2,

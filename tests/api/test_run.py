@@ -308,6 +308,7 @@ def test_a_run_begins_with_another(trained: Path, corpus: tuple[str, str], tmp_p
     events: list[Any] = []
     settings = {"training.init": f"{trained}@best", "training.steps": 1, "training.learning_rate": 0.0}
     settings |= {"training.batch_tokens": 96, "training.validate_samples": 0, "runtime.threads": 1}
+    settings |= {"training.muon_learning_rate": 0.0}
     run = regard.train("translate", train=corpus, run=tmp_path / "run", settings=settings, watch=events.append)
     assert isinstance(run, Run)
     assert same(run.model, regard.load(f"{trained}@best", threads=1).model), "at a rate of 0 it is the other one"

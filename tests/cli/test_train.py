@@ -236,7 +236,7 @@ def test_a_language_model_may_end_by_the_clock_alone(command: Any, corpus: tuple
     flags = ("--train", corpus[0], "--minutes", 5, "--dry-run")
     outcome = command("train", "language", *flags)
     assert outcome.code == 0
-    assert "learning rate 0.001 (cosine, warm-up 100)" in outcome.out
+    assert "learning rate 0.003, Muon 0.04 (linear, warm-up 0.05 of the run)" in outcome.out
 
 
 def test_the_file_of_a_run_repeats_it(command: Any, trained: Path) -> None:

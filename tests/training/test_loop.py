@@ -410,7 +410,7 @@ def test_three_in_a_row_end_the_run_and_name_the_lines() -> None:
         f"Loss or gradient was NaN or infinite for 3 consecutive steps, the last at step 7 (read from rows.txt:{line + 1})."
     )
     assert caught.value.remedy == (
-        "Lower training.learning_rate, or check what is read there; the last good checkpoint is kept."
+        "Lower the learning rates, or check what is read there; the last good checkpoint is kept."
     )
 
 

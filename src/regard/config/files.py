@@ -77,8 +77,8 @@ def _translated(tables: Mapping[str, Any]) -> dict[str, Any]:
             ):  # under both names, one may be empty
                 found[name][new] = value
     for name, before in _BEFORE.items():
-        if isinstance(found.get(name), Mapping):
-            found[name] = {**before, **found[name]}
+        if isinstance(given := found.get(name, {}), Mapping):
+            found[name] = {**before, **given}
     return found
 
 

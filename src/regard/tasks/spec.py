@@ -185,7 +185,14 @@ TASKS: Mapping[str, TaskSpec] = {
             families=("gpt", "llama"),
             settings={**_TEXT, "decoding": _DECODING},
             defaults={
-                "training": {**_ADAMW, **_MUON, "learning_rate": 0.003, "beta2": 0.99, "weight_decay": 0.1},
+                "training": {
+                    **_ADAMW,
+                    **_MUON,
+                    "muon_learning_rate": 0.04,
+                    "learning_rate": 0.003,
+                    "beta2": 0.99,
+                    "weight_decay": 0.1,
+                },
                 "decoding": {"beam": 1, "sample": True, "temperature": 0.8},
             },
             end=_BY_STEPS,

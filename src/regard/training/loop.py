@@ -207,5 +207,5 @@ def _skip(trainer: Trainer, cursor: Cursor, group: BatchGroup) -> None:
         raise TrainingError(
             f"Loss or gradient was NaN or infinite for {MAX_SKIPPED} consecutive steps, the last at step {cursor.step} "
             f"(read from {shown}).",
-            "Lower training.learning_rate, or check what is read there; the last good checkpoint is kept.",
+            "Lower the learning rates, or check what is read there; the last good checkpoint is kept.",
         )
