@@ -26,6 +26,7 @@ from regard.config import (
     to_toml,
 )
 from regard.errors import ConfigError
+from regard.models.resnet import ResNetConfig
 from regard.tasks.spec import TASKS, find_spec
 
 TABLES = [field for field in dataclasses.fields(RunConfig) if dataclasses.is_dataclass(field.type)]
@@ -151,6 +152,14 @@ def test_a_run_written_with_every_key_and_old_names_is_read(tmp_path: Path) -> N
     assert read(path, of_run=True) == before, "it was trained before there was a choice of optimizers"
     with pytest.raises(ConfigError, match="is now called"):
         read(path)
+
+
+def test_a_required_key_that_is_missing_is_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(ResNetConfig, {"n_channels": 3}, origin="config.toml", path="model")
+    assert str(caught.value) == (
+        "config.toml does not say model.n_outputs.\nPut the file back that training wrote, or add the key."
+    )
 
 
 def test_every_option_explains_itself() -> None:

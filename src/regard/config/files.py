@@ -163,6 +163,12 @@ def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: s
         else:
             arguments[key] = _fit(value, hint, origin=origin, place=place)
             check_range(arguments[key], options[key], f"{origin}: {place}")
+    for field in dataclasses.fields(typing.cast(Any, table)):
+        if field.default is dataclasses.MISSING is field.default_factory and field.name not in arguments:
+            place = f"{path}.{field.name}" if path else field.name
+            raise ConfigError(
+                f"{origin} does not say {place}.", "Put the file back that training wrote, or add the key."
+            )
     return table(**arguments)
 
 
