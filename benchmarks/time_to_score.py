@@ -45,11 +45,11 @@ JOBS = {"translation": ("regard", "nn.Transformer", "Marian"), "language": ("reg
 OURS: dict[str, dict[str, dict[str, Any]]] = {
     "translation": {
         "model": {"preset": "transformer-tiny", "norm_order": "pre", "dropout": 0.1},
-        "training": {"steps": 550, "optimizer": "muon", "schedule": "linear", "warmup": 0.05},
+        "training": {"steps": 550},
     },
     "language": {
         "model": {"preset": "gpt-nano", "dropout": 0.0},
-        "training": {"steps": 400, "batch_tokens": 768, "optimizer": "muon", "schedule": "linear", "warmup": 0.05},
+        "training": {"steps": 500, "batch_tokens": 768},
     },
 }
 # The peers in translation.
