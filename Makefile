@@ -1,6 +1,6 @@
 # make demo    a translator from nothing: sets up .venv, trains on the built-in corpus, scores, translates, draws
 # make test    what continuous integration runs: sets up what tests need, then lint, types, tests
-# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, 50 minutes)
+# make check   lint and types only        make bench   timings, side by side with peers (an idle machine, two hours)
 # make soak    200 trainings killed and resumed, 10,000 damaged files read (10 minutes): KILLS=… MUTANTS=… SEED=…
 
 PYTHON ?= python3
@@ -38,7 +38,7 @@ browser:
 	fi
 
 bench: setup
-	@for file in training decoding language vision cost memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+	@for file in training time_to_score decoding language vision cost memory startup attention waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
 
 KILLS ?= 200
 MUTANTS ?= 10000
