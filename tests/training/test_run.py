@@ -281,6 +281,9 @@ def test_a_run_that_has_begun_keeps_its_data_and_its_order(
         with pytest.raises(UsageError) as caught:
             next(resume(path, settings={key: 0.5 if name == "model" else 5.0}))
         assert caught.value.problem == f"[{name}] cannot change on resume."
+    with pytest.raises(UsageError) as caught:
+        next(resume(path, settings={"training.optimizer": "muon"}))
+    assert caught.value.problem == "training.optimizer cannot change on resume."
     with pytest.raises(ConfigError) as refused:
         next(resume(path, settings={"training.batch_tokens": 400}))
     before = configuration.read(path / "config.toml").training.batch_tokens

@@ -36,9 +36,10 @@ from regard.runs.folder import Reference, RunFolder
 from regard.runs.lock import locked
 from regard.runs.tensor_header import Shape
 from regard.tasks import find_task
+from regard.tasks.baselines import RunBaselines
 from regard.tasks.options import Progress
 from regard.tasks.spec import find_spec
-from regard.tasks.task import Task
+from regard.tasks.task import Prepared, Task
 from regard.training import init_from, step_memory, weight_transfer
 from regard.training.baseline import kept_baselines, learn_baselines
 from regard.training.events import Event, Noted
@@ -105,14 +106,7 @@ def train(
                 return
         # Only now, so that files that cannot be used leave no folder behind.
         with locked(RunFolder.create(path)):
-            checkpoints.clean(run)
-            with disk_errors(run.path, needed=0):
-                prepared.task.save(run.vocabulary)
-            baselines.save(run.baseline_file, prepared.task)
-            init = {} if warm_start is None else {"init": warm_start.as_json()}
-            run.write_task({"task": config.task, "files": dict(prepared.hashes), **init})
-            # The config comes last: with it the folder is a run.
-            write_atomically(run.config_file, to_toml(config).encode())
+            write_new_run(run, config, prepared, baselines, warm_start)
             with errors_of_network(prepared.task, is_custom=is_custom):
                 yield from session.train()
 
@@ -132,13 +126,7 @@ def resume(
     config = run.read_config()
     is_custom = model is not None
     changed = override(config, settings or {}, origin="regard resume")
-    # Corruption and class weights change what a validation loss means: the best one must stay comparable.
-    for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
-        if getattr(changed, table) != getattr(config, table):
-            raise UsageError(f"[{table}] cannot change on resume.", "Train a new run with other settings.")
-    for key in ("init", "class_weights", "best_by"):
-        if getattr(changed.training, key) != getattr(config.training, key):
-            raise UsageError(f"training.{key} cannot change on resume.", "Train a new run with other settings.")
+    refuse_changed_settings(changed, config)
     config = changed
     check(config)
     steps, done = config.training.steps, max(names.find(run), default=0)
@@ -189,6 +177,33 @@ def resume(
         with errors_of_network(prepared.task, is_custom=is_custom):
             step_memory.refuse_too_large(session.trainer)
             yield from session.train()
+
+
+def write_new_run(
+    run: RunFolder, config: RunConfig, prepared: Prepared, baselines: RunBaselines, warm_start: WarmStart | None
+) -> None:
+    """Write what a run keeps beside its checkpoints. The config comes last: with it the folder is a run."""
+    checkpoints.clean(run)
+    with disk_errors(run.path, needed=0):
+        prepared.task.save(run.vocabulary)
+    baselines.save(run.baseline_file, prepared.task)
+    init = {} if warm_start is None else {"init": warm_start.as_json()}
+    run.write_task({"task": config.task, "files": dict(prepared.hashes), **init})
+    write_atomically(run.config_file, to_toml(config).encode())
+
+
+def refuse_changed_settings(changed: RunConfig, config: RunConfig) -> None:
+    """Refuse on resume what makes another run of it.
+
+    Corruption and class weights change what a validation loss means: the best one must stay comparable. The state of one
+    optimizer is none of another.
+    """
+    for table in ("task", "seed", "data", "tokenizer", "model", "corruption"):
+        if getattr(changed, table) != getattr(config, table):
+            raise UsageError(f"[{table}] cannot change on resume.", "Train a new run with other settings.")
+    for key in ("init", "class_weights", "best_by", "optimizer"):
+        if getattr(changed.training, key) != getattr(config.training, key):
+            raise UsageError(f"training.{key} cannot change on resume.", "Train a new run with other settings.")
 
 
 @contextmanager
