@@ -1,12 +1,12 @@
 """Seconds of training until the validation loss first passes a target: what people feel of speed.
 
 translation   transformer-tiny on Multi30k. nn.Transformer and Marian's class of transformers train for 20 minutes each with
-              the recipe that their users take: AdamW, label smoothing, warm-up and inverse square root, at the best of a few
-              rates. The target is the loss that the better of the two reaches.
+              the recipe that their users take: AdamW, label smoothing, warm-up and inverse square root; their rate is not
+              searched yet. The target is the loss that the better of the two reaches.
 language      gpt-nano on the characters of tinyshakespeare. GPT-2's class of transformers in a plain loop with nanoGPT's
               settings for a CPU, 2,000 updates. The target is 1.88.
 
-Every contender shuffles for itself and has its own best known settings; vocabulary, sizes, dropout and validation set are
+Every contender shuffles for itself and has its own settings; vocabulary, sizes, dropout and validation set are
 the same. Losses are without smoothing. Only updates count as time, not validations.
 """
 
