@@ -5,11 +5,19 @@ from typing import Any
 import pytest
 
 from regard.cli.seeds import is_complete, is_run_of
-from regard.config import override, read
+from regard.config import ModelTable, override, read
 from regard.runs.folder import RunFolder
 from regard.training.summary import summarise
 
-AS_ASKED = {"n_heads": 1, "d_model": 32, "d_ff": 64, "dropout": 0.0, "n_encoder_layers": 1, "n_decoder_layers": 1}
+AS_ASKED: dict[str, Any] = {
+    "n_heads": 1,
+    "d_model": 32,
+    "d_ff": 64,
+    "dropout": 0.0,
+    "n_encoder_layers": 1,
+    "n_decoder_layers": 1,
+}
+AS_ASKED |= {"norm": "layer", "positions": "sinusoidal", "feed_forward": "plain", "activation": "relu"}
 
 
 @pytest.fixture
@@ -43,6 +51,20 @@ def test_a_run_has_the_settings_that_were_asked_for(trained: Path, asked: Any) -
 )
 def test_other_settings_are_another_run(trained: Path, asked: Any, change: dict[str, Any]) -> None:
     assert not is_run_of(RunFolder(trained), override(asked, change))
+
+
+def test_what_followed_the_data_need_not_be_asked_for(classify_run: Path) -> None:
+    config = read(classify_run / "config.toml")
+    assert config.model.fields["pooling"] == "mean"
+    fields = {name: value for name, value in config.model.fields.items() if name != "pooling"}
+    assert is_run_of(
+        RunFolder(classify_run),
+        dataclasses.replace(config, model=ModelTable(preset=config.model.preset, fields=fields)),
+    )
+    other = dataclasses.replace(
+        config, model=ModelTable(preset=config.model.preset, fields={**fields, "pooling": "class"})
+    )
+    assert not is_run_of(RunFolder(classify_run), other)
 
 
 def test_a_field_that_was_changed_and_now_is_not_asked_for(trained: Path, asked: Any) -> None:

@@ -345,3 +345,27 @@ def test_a_run_does_not_resume_with_a_vocabulary_of_another_size(make_config: Ma
         RunError, match=r"vocabulary does not fit the model of the run's config\.toml: source_vocab is "
     ):
         list(resume(tmp_path / "run", settings={"training.steps": 2}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, {"pooling": "mean", "dropout": 0.3}),
+        ({"pooling": "class"}, {"dropout": 0.3}),
+        ({"pooling": "last", "dropout": 0.1}, {}),
+    ],
+)
+def test_fields_of_a_model_that_nobody_chose_follow_the_data(
+    asked: dict[str, Any], told: dict[str, Any], drive: Drive, tmp_path: Path
+) -> None:
+    (tmp_path / "train.csv").write_text("text,label\n" + "a fine day,good\na bad day,bad\n" * 10)
+    sizes = {"preset": "bert-tiny", "n_layers": 1, "n_heads": 1, "d_model": 8, "d_ff": 8, "max_positions": 510}
+    files = [str(tmp_path / "train.csv")]
+    tables = {"data": {"train": files, "valid": files}, "training": {"steps": 1}, "model": {**sizes, **asked}}
+    config = configuration.from_tables({"task": "classify", **tables}, origin="test")
+    events = drive(train(config, tmp_path / "run"))
+    assert isinstance(events[0], Report)
+    facts = dict(events[0].facts)
+    assert facts.get("by the data", "") == ", ".join(f"model.{name} = {value}" for name, value in told.items())
+    kept = RunFolder.open(tmp_path / "run").read_config().model.fields
+    assert {name: kept[name] for name in ("pooling", "dropout")} == {"pooling": "mean", "dropout": 0.3} | asked

@@ -18,7 +18,7 @@ from regard.config import RunConfig
 from regard.errors import RunError, TrainingError
 from regard.evaluation.intervals import is_interval_end
 from regard.evaluation.metrics import find_metric
-from regard.models.presets import decided_by_data, find_preset, model_config, resolved
+from regard.models.presets import FOR_FEW_TEXTS, decided_by_data, find_preset, left_open, model_config, resolved
 from regard.runs.folder import RunFolder
 from regard.runtime import keep_freed_memory
 from regard.training import run as training
@@ -76,12 +76,14 @@ def refuse_other_run(path: Path, config: RunConfig) -> None:
 
 
 def is_run_of(folder: RunFolder, config: RunConfig) -> bool:
-    """Tell whether a run has these settings, to which training added paths from the root, threads and vocabulary sizes."""
+    """Tell whether a run has these settings, to which training added absolute paths, threads and what follows the data."""
     found, wanted = folder.read_config(), training.with_absolute_paths(config)
     if found.model.preset != wanted.model.preset:
         return False
     decided = decided_by_data(find_preset(wanted.model.preset))
-    sizes = {name: found.model.fields[name] for name in decided if name in found.model.fields}
+    suited = left_open(wanted.model, FOR_FEW_TEXTS)
+    by_data = {name for name, value in suited.items() if found.model.fields.get(name) == value}
+    sizes = {name: found.model.fields[name] for name in {*decided, *by_data} if name in found.model.fields}
     model = resolved(wanted.model, model_config(wanted.model, origin="model", **sizes))
     threads = wanted.runtime.threads or found.runtime.threads
     runtime = dataclasses.replace(wanted.runtime, threads=threads)

@@ -82,11 +82,12 @@ class TokenizerConfig:
     """How text becomes tokens."""
 
     kind: str = option(
-        "bpe",
-        "kind of tokens: bpe is byte-level, tiktoken needs file; vectors for the rows of a CSV",
-        choices=("bpe", "unigram", "wordpiece", "characters", "bytes", "words", "tiktoken", "vectors"),
+        "auto",
+        "kind of tokens: bpe is byte-level, tiktoken needs file; vectors for the rows of a CSV; auto: words for texts that"
+        " get a class or a number, where spaces part words, else bpe",
+        choices=("auto", "bpe", "unigram", "wordpiece", "characters", "bytes", "words", "tiktoken", "vectors"),
     )
-    vocab_size: int = option(0, "vocabulary size; 0: chosen by the amount of training text", least=0, most=10_000_000)
+    vocab_size: int = option(0, "vocabulary size; 0: chosen by the training text", least=0, most=10_000_000)
     file: str = option(
         "",
         "a ready vocabulary: a tiktoken file (cl100k_base.tiktoken), or a tokenizer.json that regard wrote",

@@ -97,6 +97,7 @@ class Prepared:
     example: str = ""  # what the command that uses the run may be given, where it is not as the task's spec has it
     throughput_unit: str = ""  # what is counted per second, and
     batch_unit: str = ""  # what in a batch, where these are not as the task's spec has them
+    suited: Mapping[str, Any] = field(default_factory=dict)  # fields of a model that suit the data, where nobody chose
 
 
 class Task(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from regard import runtime
-from regard.config import AS_SAVED, RunConfig, override, refuse_unread, to_toml
+from regard.config import AS_SAVED, ModelTable, RunConfig, override, refuse_unread, to_toml
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import ConfigError, DataError, TrainingError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
@@ -21,6 +21,7 @@ from regard.models.model_config import ModelConfig
 from regard.models.presets import (
     build_model,
     check_model,
+    left_open,
     model_config,
     rebuild_model,
     refuse_other_sizes,
@@ -79,8 +80,13 @@ def train(
         with init_from.lent_tokenizers(vocabulary, task=config.task) as ready:
             prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
-            sizes = model_config(config.model, origin="model", **prepared.task.model_fields())
-            config = dataclasses.replace(config, model=resolved(config.model, sizes))
+            suited = left_open(config.model, prepared.suited)
+            table = ModelTable(preset=config.model.preset, fields={**config.model.fields, **suited})
+            sizes = model_config(table, origin="model", **prepared.task.model_fields())
+            config = dataclasses.replace(config, model=resolved(table, sizes))
+            if suited:
+                by_data = ", ".join(f"model.{name} = {value}" for name, value in suited.items())
+                prepared = dataclasses.replace(prepared, facts=(*prepared.facts, ("by the data", by_data)))
             refuse_larger_than_memory(sizes, machine)
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)

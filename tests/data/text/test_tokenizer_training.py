@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from regard.config import TokenizerConfig
-from regard.data.text.tokenizer_training import KINDS, choose_vocab_size, learn
+from regard.data.text.tokenizer_training import KINDS, choose_vocab_size, has_words, learn
 from regard.errors import DataError, UsageError
 
 TEXTS = [
@@ -136,4 +136,25 @@ def test_vocabulary_size_of_millions_of_words_stops_reading() -> None:
 
 def test_every_kind_that_can_be_chosen_is_one() -> None:
     [kind] = [field for field in dataclasses.fields(TokenizerConfig) if field.name == "kind"]
-    assert set(kind.metadata["choices"]) == {*KINDS, "tiktoken", "vectors"}
+    assert set(kind.metadata["choices"]) == {"auto", *KINDS, "tiktoken", "vectors"}
+
+
+def test_a_word_may_have_to_occur_twice() -> None:
+    once, twice = (
+        learn(["red red blue", "green red"], kind="words", vocab_size=100, min_frequency=count) for count in (1, 2)
+    )
+    assert once.vocab_size == 4 + 3
+    assert twice.vocab_size == 4 + 1
+    assert twice.encode("red blue") == [*once.encode("red"), twice.specials["<unk>"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("der Fuchs springt über den faulen Hund", True),
+        ("敏捷的棕色狐狸跳过了懒狗 再见了我的朋友们大家好", False),
+        ("MTYKLILNGKTLKGETTTEAVD", False),
+    ],
+)
+def test_text_has_words_where_spaces_part_them(text: str, expected: bool) -> None:
+    assert has_words([text]) is expected

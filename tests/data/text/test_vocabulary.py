@@ -56,7 +56,7 @@ def test_special_tokens_are_learnt_or_must_be_there(file: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["bpe", "words"])  # the default, or what the file holds
+@pytest.mark.parametrize("kind", ["auto", "words"])  # the default, or what the file holds
 def test_a_file_that_regard_wrote(kind: str, file: str) -> None:
     tokenizer = given_tokenizer(TokenizerConfig(file=file, kind=kind))
     assert tokenizer is not None
@@ -149,6 +149,33 @@ def test_the_size_of_a_lower_casing_vocabulary_is_that_of_lower_cased_text(monke
     monkeypatch.setattr(vocabulary, "choose_vocab_size", lambda texts, **settings: read.extend(texts) or 300)
     learned_tokenizer(TokenizerConfig(lowercase=True), texts, quiet)
     assert read == [text.lower() for text in TEXTS]
+
+
+def test_text_that_is_only_read_is_cut_into_the_words_that_occur_twice() -> None:
+    common, rare = ["a dog runs", "a cat runs"] * 2, ["a zebra runs"]
+    auto = TokenizerConfig()
+    read = learned_tokenizer(auto, lambda: common + rare, quiet, only_read=True)
+    assert read.kind == "words"
+    assert read.unknown("a zebra and a cat") == ["zebra", "and"]
+    assert learned_tokenizer(TokenizerConfig(kind="words"), lambda: common + rare, quiet, only_read=True).unknown(
+        "a zebra"
+    ) == ["zebra"]
+    asked = learned_tokenizer(TokenizerConfig(vocab_size=100), lambda: common + rare, quiet, only_read=True)
+    assert asked.unknown("a zebra") == [], "a size that is asked for is filled"
+    assert learned_tokenizer(auto, lambda: common + rare, quiet).kind == "bpe", "what is written has no unknown words"
+
+
+def test_text_without_spaces_is_cut_into_pieces() -> None:
+    sequences = ["MTYKLILNGKTLKGETTTEAVD", "MQYKLILNGKTLKGETTTEAVD"] * 10
+    assert learned_tokenizer(TokenizerConfig(), lambda: sequences, quiet, only_read=True).kind == "bpe"
+
+
+def test_word_vectors_need_words_all_of_them() -> None:
+    learned = learned_tokenizer(
+        TokenizerConfig(vectors="words.vec"), lambda: ["a dog runs", "a cat runs"], quiet, only_read=True
+    )
+    assert learned.kind == "words"
+    assert learned.unknown("a cat") == []
 
 
 def test_nfc_is_chosen_only_where_it_changes_nothing() -> None:

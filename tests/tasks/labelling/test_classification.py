@@ -62,6 +62,11 @@ def parts(prepared: Prepared) -> tuple[ClassificationTask, Bert, SequenceExample
 # Data
 
 
+def test_few_texts_of_words_want_the_mean_of_their_states_and_more_dropout(tmp_path: Path) -> None:
+    assert prepare(tmp_path, {"tokenizer.kind": "auto"}).suited == {"pooling": "mean", "dropout": 0.3}
+    assert prepare(tmp_path).suited == {"pooling": "mean"}, "characters recur too often to be learned by heart"
+
+
 def test_the_report_tells_the_classes_and_their_balance(tmp_path: Path) -> None:
     facts = dict(prepare(tmp_path).facts)
     assert facts["training"].startswith("40 texts, ")

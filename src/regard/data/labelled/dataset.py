@@ -70,7 +70,7 @@ def prepare_labelled(
     if not vectors and given is not None:
         tokenizer = fitted_tokenizer(tokenizer_config, given, lambda: ((text,) for text in texts()))
     elif not vectors:
-        tokenizer = learned_tokenizer(tokenizer_config, texts, progress)
+        tokenizer = learned_tokenizer(tokenizer_config, texts, progress, only_read=kind != "tags")
     known = labels if labels is not None and kind != "number" else sorted_labels(found.counts)
     encoding = encoding_class(
         kind=kind, labels=known, max_length=data.max_length, trained=labels is None, tokenizer=tokenizer

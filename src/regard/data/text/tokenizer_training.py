@@ -29,6 +29,12 @@ SPACED = (
     "wordpiece",
 )  # those that give each text a space in front, but passages of running text none
 
+LARGEST = 32_000  # tokens of a vocabulary whose size nobody chose
+LONG_WORD = 12  # characters; where words are longer on average, spaces do not part words
+
+# Thai and Lao, Burmese, Khmer, Chinese and Japanese.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
 # A word may hold hyphens and apostrophes inside (t-shirt, dog's); a run of punctuation is a word of its own.
 _WORD = r"\w+(?:[-'’]\w+)*|[^\w\s]+"
 
@@ -42,6 +48,7 @@ def learn(
     running: bool = False,
     lowercase: bool = False,
     normalisation: str = "none",
+    min_frequency: int = 1,
 ) -> Tokenizer:
     """Learn a tokenizer from a stream of texts, or, if `running`, of the passages of a text, which get no space in front.
 
@@ -51,6 +58,7 @@ def learn(
 
     normalisation: "auto" is nfc if every text is in NFC, so that nothing that is learned changes; the kind `bytes`, whose
     tokens are known without reading the texts, is then left as it is
+    min_frequency: how often a word must occur to be a token, of the kind `words`; the others ask for two where they count
     """
     if kind not in KINDS:
         raise UsageError(f"A vocabulary of kind '{kind}' cannot be learned from text.", did_you_mean(kind, KINDS))
@@ -66,7 +74,9 @@ def learn(
     form = "none" if normalisation == "auto" else normalisation
     library = blank(kind, running=running, lowercase=lowercase, normalisation=form)
     try:
-        library.train_from_iterator(reading, _trainer(kind, vocab_size=vocab_size, specials=all_specials))
+        library.train_from_iterator(
+            reading, _trainer(kind, vocab_size=vocab_size, specials=all_specials, min_frequency=min_frequency)
+        )
     except Exception as error:  # the library raises nothing more particular
         if "not large enough" not in str(error):
             raise
@@ -98,7 +108,7 @@ def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequ
     subwords than words. Each distinct character takes a token of its own first.
     Reads no further than the answer needs. `specials` are those that `learn` will be asked for.
     """
-    smallest, largest = 1_000, 32_000
+    smallest, largest = 1_000, LARGEST
     uses = {"unigram": 1, "wordpiece": 2}.get(
         kind, 0
     )  # tokens that each character needs: to begin a word, and to go on
@@ -116,6 +126,16 @@ def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequ
     wanted = max(smallest, min(by_size, len(distinct))) + len(alphabet)
     needed = len(SPECIALS) + len(specials) + uses * (len(alphabet) + 1)
     return max(min(largest, int(wanted) // 1_000 * 1_000), ceil(needed / 1_000) * 1_000)
+
+
+def has_words(texts: Iterable[str]) -> bool:
+    """Whether spaces part the words of a text, by its first thousands: not so in Chinese, Japanese, Thai or proteins."""
+    n_characters, n_words, n_unspaced = 0, 0, 0
+    for text in islice(texts, 10_000):
+        words = text.split()
+        n_characters, n_words = n_characters + sum(map(len, words)), n_words + len(words)
+        n_unspaced += 0 if text.isascii() else len(_UNSPACED.findall(text))
+    return n_characters <= LONG_WORD * n_words and n_unspaced <= 0.2 * n_characters
 
 
 class _Reading:
@@ -185,7 +205,7 @@ def with_lowercase(tokenizer: Tokenizer, lowercase: bool) -> Tokenizer:
     return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(file)))
 
 
-def _trainer(kind: str, *, vocab_size: int, specials: list[str]) -> trainers.Trainer:
+def _trainer(kind: str, *, vocab_size: int, specials: list[str], min_frequency: int) -> trainers.Trainer:
     """Return what fills the tokenizer of a kind with tokens."""
     common: dict[str, Any] = {"vocab_size": vocab_size, "special_tokens": specials, "show_progress": False}
     if kind in ("bpe", "bytes"):
@@ -197,7 +217,7 @@ def _trainer(kind: str, *, vocab_size: int, specials: list[str]) -> trainers.Tra
         return trainers.UnigramTrainer(**common, unk_token="<unk>")
     if kind == "wordpiece":
         return trainers.WordPieceTrainer(**common, min_frequency=2)
-    return trainers.WordLevelTrainer(**common)
+    return trainers.WordLevelTrainer(**common, min_frequency=min_frequency)
 
 
 def _rounded(library: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

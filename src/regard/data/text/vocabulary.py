@@ -9,7 +9,14 @@ from regard.data.pipeline.dataset import Notes
 from regard.data.pipeline.source import Progress
 from regard.data.text.letter_case import LetterCase
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_training import KINDS, choose_vocab_size, learn, with_lowercase
+from regard.data.text.tokenizer_training import (
+    KINDS,
+    LARGEST,
+    choose_vocab_size,
+    has_words,
+    learn,
+    with_lowercase,
+)
 from regard.errors import ConfigError
 
 
@@ -21,23 +28,31 @@ def learned_tokenizer(
     sides: Callable[[], Iterable[Sequence[str]]] | None = None,
     running: bool = False,
     specials: Sequence[str] = (),
+    only_read: bool = False,
 ) -> Tokenizer:
     """Return a tokenizer learned from texts, which are called for each reading of the corpus.
 
-    sides:     the same texts, those of one example together, where they are of two sides
-    running:   whether texts are the passages of running text, and not sentences
-    specials:  tokens that are needed beside the four of every vocabulary, as <mask>
+    sides:      the same texts, those of one example together, where they are of two sides
+    running:    whether texts are the passages of running text, and not sentences
+    specials:   tokens that are needed beside the four of every vocabulary, as <mask>
+    only_read:  whether something is said of each text as a whole. Few texts teach more by words than by pieces, of which
+                a word that was never met leaves some that were hardly trained; words that occur once teach <unk>
     """
     progress("learning the vocabulary", 0)
+    kind = config.kind
+    if kind == "auto":
+        kind = "words" if config.vectors or (only_read and has_words(texts())) else "bpe"
     letters = LetterCase()
     # One reading for both, as far as both need it.
     reading = letters.watched(sides() if sides is not None else ((text,) for text in texts()))
     read = (text.lower() for text in reading) if config.lowercase is True else reading
-    size = config.vocab_size or choose_vocab_size(read, kind=config.kind, specials=specials)
+    whole = only_read and kind == "words"
+    size = config.vocab_size or (LARGEST if whole else choose_vocab_size(read, kind=kind, specials=specials))
     return learn(
         texts(),
-        kind=config.kind,
+        kind=kind,
         vocab_size=size,
+        min_frequency=2 if whole and not (config.vocab_size or config.vectors) else 1,
         specials=specials,
         running=running,
         lowercase=letters.of_all(reading) if config.lowercase == "auto" else config.lowercase is True,
@@ -104,8 +119,7 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
         )
     file = Path(config.file).resolve()  # which is one's own, and may be a link
     tokenizer = Tokenizer.load(file) if file.suffix == ".json" else read_tiktoken(config.file)
-    # The default says nothing: nobody can tell it from a kind that was asked for.
-    if config.kind not in (tokenizer.kind, TokenizerConfig().kind):
+    if config.kind not in (tokenizer.kind, "auto"):
         raise ConfigError(
             f"tokenizer.kind is {config.kind}, and the vocabulary of {config.file} is of kind {tokenizer.kind}.",
             "Leave tokenizer.kind out where tokenizer.file is given.",

@@ -25,6 +25,7 @@ from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError, UsageError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.scores import Score
+from regard.models.presets import FOR_FEW_TEXTS, find_preset
 from regard.tasks.attention import AttentionWeights, read_attention, token_labels
 from regard.tasks.baseline_inputs import in_chunks, ngram_order
 from regard.tasks.baselines import score_baselines
@@ -53,6 +54,7 @@ from regard.tasks.task import Examples, Indices, Prepared, Validation, sample_ro
 from regard.tasks.word_vectors import WordVectors
 
 ALL = "all"  # in place of a split
+FEW = 100_000  # texts; more need less dropout
 SAMPLE_CHARACTERS = 200  # of each text that a validation shows
 
 
@@ -104,7 +106,8 @@ class LabellingTask(ABC):
         task = cls(found.tokenizer, config, cls.table_of(found))
         train, valid = task.examples(found.train, found.train_files), task.examples(found.valid, found.valid_files)
         facts = preparation_facts(task, found, train, valid)
-        prepared = Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes)
+        suited = task.suited_fields(len(train))
+        prepared = Prepared(task=task, train=train, valid=valid, facts=facts, hashes=found.hashes, suited=suited)
         if of_vectors:
             example = f"--data FILE{Path(config.data.train[0]).suffix}"
             return replace(prepared, example=example, throughput_unit=task.weighed, batch_unit="vectors")
@@ -130,6 +133,17 @@ class LabellingTask(ABC):
         vocab = self.tokenizer.vocab_size if self.tokenizer is not None else 0
         features = {"n_features": self.table.n_features} if self.table.n_features else {}
         return {"vocab": vocab, "n_outputs": self.table.n_outputs, "head": self.spec.head, **features}
+
+    def suited_fields(self, n_examples: int) -> dict[str, Any]:
+        """Fields of a BERT that learns from so many examples and nothing else; measured in docs/LOG.md."""
+        preset = self.config.model.preset
+        if self.spec.head == "tokens" or not preset or find_preset(preset).family != "bert":
+            return {}
+        by_words = self.tokenizer is not None and self.tokenizer.kind == "words"
+        fields = dict(FOR_FEW_TEXTS)
+        if not by_words or n_examples >= FEW:
+            del fields["dropout"]
+        return fields
 
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embedding; a word without a vector keeps its random one."""
