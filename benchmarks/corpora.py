@@ -47,12 +47,16 @@ def find_running_text(file: Path) -> str:
     return _write_built_in("train", SIZES["train"])[0]
 
 
+# The network of transformer-tiny's size that the peers can build too: that of the paper, but for the order of its norms.
+PEERS_NETWORK = {"norm": "layer", "positions": "sinusoidal", "feed_forward": "plain", "activation": "relu"}
+
+
 def run_config(text: Text, *, threads: int, **tables: dict[str, Any]) -> RunConfig:
-    """A run of `transformer-tiny` as Multi30k's recipe has it; `tables` are further ones of the run file."""
+    """A run of `transformer-tiny`'s size as Multi30k's recipe has it; `tables` are further ones of the run file."""
     given: dict[str, dict[str, Any]] = {
         "data": {"train": list(text.train), "valid": list(text.valid)},
         "tokenizer": {"vocab_size": 8000},
-        "model": {"preset": "transformer-tiny"},
+        "model": {"preset": "transformer-tiny", **PEERS_NETWORK},
         "runtime": {"device": "cpu", "threads": threads},
     }
     merged = {name: {**given.get(name, {}), **tables.get(name, {})} for name in given | tables}

@@ -1,12 +1,12 @@
 """Seconds of training until the validation loss first passes a target: what people feel of speed.
 
-translation   transformer-tiny on Multi30k. nn.Transformer and Marian's class of transformers train for 20 minutes each with
-              the recipe that their users take: AdamW, label smoothing, warm-up and inverse square root; their rate is not
-              searched yet. The target is the loss that the better of the two reaches.
-language      gpt-nano on the characters of tinyshakespeare. GPT-2's class of transformers in a plain loop with nanoGPT's
-              settings for a CPU, 2,000 updates. The target is 1.88.
+translation   transformer-tiny on Multi30k. nn.Transformer and Marian's class of transformers, of the same width and depth,
+              train for 20 minutes each with the recipe that their users take: AdamW, label smoothing, warm-up and inverse
+              square root; their rate is not searched yet. The target is the loss that the better of the two reaches.
+language      llama-nano on the characters of tinyshakespeare. GPT-2's class of transformers, of the same width and depth, in
+              a plain loop with nanoGPT's settings for a CPU, 2,000 updates. The target is 1.88.
 
-Every contender shuffles for itself and has its own settings; vocabulary, sizes, dropout and validation set are
+Every contender shuffles for itself and has its own settings; vocabulary, width, depth, dropout and validation set are
 the same. Losses are without smoothing. Only updates count as time, not validations.
 """
 
@@ -22,14 +22,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from benchmarks.corpora import MULTI30K, SHAKESPEARE, find_running_text, find_text
+from benchmarks.corpora import MULTI30K, PEERS_NETWORK, SHAKESPEARE, find_running_text, find_text
 from benchmarks.corpora import run_config as translation_config
 from benchmarks.rounds import BUILD, Answer, Child, Contender, options, report, serve, started, table, tell, threads_of
 from torch import Tensor, nn
 
 from regard import runtime
 from regard.config import RunConfig, from_tables
-from regard.models.presets import build_model, model_config
+from regard.models.presets import PRESETS, build_model, model_config
 from regard.tasks import find_task
 from regard.tasks.batches import fixed_batches, mean_loss
 from regard.tasks.task import Prepared
@@ -44,13 +44,18 @@ JOBS = {"translation": ("regard", "nn.Transformer", "Marian"), "language": ("reg
 # Ours: how many updates, and what else a run file would say.
 OURS: dict[str, dict[str, dict[str, Any]]] = {
     "translation": {
-        "model": {"preset": "transformer-tiny", "norm_order": "pre", "dropout": 0.1},
-        "training": {"steps": 550},
+        "model": {"preset": "transformer-tiny", **PRESETS["transformer-tiny"].fields, "dropout": 0.1},
+        "training": {"steps": 330},
     },
     "language": {
-        "model": {"preset": "gpt-nano", "dropout": 0.0},
-        "training": {"steps": 500, "batch_tokens": 768},
+        "model": {"preset": "llama-nano", "dropout": 0.0},
+        "training": {"steps": 360, "batch_tokens": 768},
     },
+}
+# The networks of the same width and depth that the peers build.
+THEIRS: dict[str, dict[str, Any]] = {
+    "translation": {"preset": "transformer-tiny", "norm_order": "pre", "dropout": 0.1, **PEERS_NETWORK},
+    "language": {"preset": "gpt-nano", "dropout": 0.0},
 }
 # The peers in translation.
 PEAK, WARMUP = 0.002, 400
@@ -116,14 +121,15 @@ def enter(arguments: argparse.Namespace) -> Race:
 
 
 def job_config(job: str, arguments: argparse.Namespace, *, threads: int) -> RunConfig:
-    """The run as regard trains it."""
+    """The run as regard trains it, with the network of the contender."""
+    ours = OURS[job] if arguments.contender in (None, "regard") else {**OURS[job], "model": THEIRS[job]}
     if job == "translation":
-        return translation_config(find_text(arguments.data), threads=threads, **OURS[job])
+        return translation_config(find_text(arguments.data), threads=threads, **ours)
     tables = {
         "data": {"train": [find_running_text(arguments.text)]},
         "tokenizer": {"kind": "characters"},
         "runtime": {"device": "cpu", "threads": threads},
-        **OURS[job],
+        **ours,
     }
     return from_tables({"task": "language", **tables}, origin="benchmark")
 

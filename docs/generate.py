@@ -90,12 +90,12 @@ def setting_values(key: dataclasses.Field[Any]) -> str:
 
 def tasks() -> str:
     """What each task has of its own: a section each, from its row in the table of tasks."""
-    from regard.models.presets import PRESETS
+    from regard.models.presets import presets_for
     from regard.tasks.spec import TASKS
 
     sections = []
     for spec in TASKS.values():
-        presets = [preset.name for family in spec.families for preset in PRESETS.values() if preset.family == family]
+        presets = [preset.name for preset in presets_for(spec.name)]
         defaults = {f"{table}.{key}": value for table, keys in spec.defaults.items() for key, value in keys.items()}
         end = {f"training.{key}": value for key, value in spec.end.items()}
         lines = [

@@ -20,6 +20,10 @@ TINY: dict[str, Any] = {
     "model.n_encoder_layers": 1,
     "model.n_decoder_layers": 1,
     "model.dropout": 0.1,
+    "model.norm": "layer",  # from here on as the paper has it
+    "model.positions": "sinusoidal",
+    "model.feed_forward": "plain",
+    "model.activation": "relu",
     "tokenizer.vocab_size": 320,
     "training.batch_tokens": 96,
     "training.warmup": 10,

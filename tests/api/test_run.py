@@ -294,7 +294,7 @@ def test_what_a_user_need_not_say() -> None:
     assert (ended.training.steps, ended.training.patience) == (0, 0)
     for task in ("classify", "tag", "regress"):
         labelled = with_defaults(RunConfig(task=task)).training
-        assert (labelled.steps, labelled.epochs, labelled.min_steps, labelled.patience) == (0, 10, 500, 0)
+        assert (labelled.steps, labelled.epochs, labelled.min_steps, labelled.patience) == (0, 10, 500, 4)
         asked = with_defaults(RunConfig(task=task, training=TrainingConfig(epochs=3))).training
         assert (asked.epochs, asked.min_steps) == (3, 0)
     for task in ("language", "mask", "denoise"):

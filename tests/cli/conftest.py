@@ -34,6 +34,7 @@ class Outcome:
 
 LANGUAGE = (
     "tokenizer.kind=characters",
+    "model.preset=gpt-nano",
     "model.n_layers=1",
     "model.n_heads=2",
     "model.d_model=16",

@@ -43,8 +43,7 @@ def test_without_a_task_the_tasks_are_listed_and_what_all_have(command: Any) -> 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_help_says_when_a_run_ends_by_itself(task: str) -> None:
     end = with_defaults(RunConfig(task=task)).training
-    if end.steps:
-        ends = f"after {end.steps:,} steps, earlier after {end.patience} validations without improvement"
-    else:
-        ends = f"after {end.epochs} epochs, not before {end.min_steps} steps"
+    ends = f"after {end.steps:,} steps" if end.steps else f"after {end.epochs} epochs, not before {end.min_steps} steps"
+    if end.patience:
+        ends += f", earlier after {end.patience} validations without improvement"
     assert end_text(TASKS[task]) == f"Without --steps, --epochs or --minutes a run ends {ends}."

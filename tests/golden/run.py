@@ -65,6 +65,8 @@ KEYS = {
     "width": "model.width",
     "widths": "model.widths",
     "norm": "model.norm",
+    "feed_forward": "model.feed_forward",
+    "activation": "model.activation",
     # A captioner's two networks have a table each.
     **{f"image_{name}": f"model.encoder.{name}" for name in ("n_layers", "d_model", "d_ff", "n_heads", "patch_size")},
     **{f"image_{name}": f"model.encoder.{name}" for name in ("n_blocks", "width")},
@@ -105,7 +107,7 @@ TOLD = (1, 2, 10, STEPS)  # updates whose loss is kept: before anything was lear
 MACHINE = {"device": "cpu", "precision": "fp32", "threads": 1}
 COMMON = {"seed": 7, "steps": STEPS, "warmup": 5, "optimizer": "adamw", "learning_rate": 0.01, **MACHINE}
 
-TEXT = {"vocab_size": 360, "batch_tokens": 256}
+TEXT = {"vocab_size": 360, "batch_tokens": 256, "kind": "bpe"}
 TWO_SIDED = {
     **TEXT,
     "schedule": "inverse-sqrt",
@@ -115,8 +117,9 @@ RUNNING = {**TEXT, "separator": "<end>"}
 IMAGES = {"batch_images": 16}
 MOVED = {"crop": 1, "mirror": True, "cutout": 3}
 
-TRANSFORMER = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}
-T5 = {**TRANSFORMER, "d_head": 8}
+TWO_STACKS = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}
+TRANSFORMER = {**TWO_STACKS, "norm": "layer", "positions": "sinusoidal", "feed_forward": "plain", "activation": "relu"}
+T5 = {**TWO_STACKS, "d_head": 8}
 RECURRENT = {"n_layers": 2, "d_model": 16, "d_state": 12}
 GPT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context": 16, "schedule": "cosine"}
 LLAMA = {**GPT, "d_ff": 24, "n_key_heads": 1}
@@ -183,6 +186,7 @@ RUNS = (
         PAIRS,
         {**TWO_SIDED, **TRANSFORMER, "optimizer": "muon", "accumulate": 2, "ema": 0.9},
     ),
+    Run("translate-transformer-preset", "translate", "transformer-tiny", PAIRS, {**TWO_SIDED, **TWO_STACKS}),
     Run("translate-rnn", "translate", "rnn", PAIRS, {**TWO_SIDED, **RECURRENT}),
     Run(
         "translate-rnn-attention",
@@ -205,11 +209,15 @@ RUNS = (
     ),
     Run("language-llama", "language", "llama-nano", ("text.txt",), {**RUNNING, **LLAMA, "schedule": "constant"}),
     Run("language-gpt-muon", "language", "gpt-nano", ("text.txt",), {**RUNNING, **GPT, "optimizer": "muon"}),
-    Run("mask-bert", "mask", "bert-tiny", ("text.txt",), {**RUNNING, **BERT}),
-    Run("mask-birnn", "mask", "birnn", ("text.txt",), {**RUNNING, **RECURRENT, "kind": "words"}),
-    Run("denoise-t5", "denoise", "t5-tiny", ("text.txt",), {**RUNNING, **T5}),
+    Run("mask-bert", "mask", "bert-tiny", ("text.txt",), {**RUNNING, **BERT, "schedule": "cosine"}),
+    Run("mask-birnn", "mask", "birnn", ("text.txt",), {**RUNNING, **RECURRENT, "kind": "words", "schedule": "cosine"}),
+    Run("denoise-t5", "denoise", "t5-tiny", ("text.txt",), {**RUNNING, **T5, "schedule": "inverse-sqrt"}),
     Run(
-        "denoise-transformer", "denoise", "transformer-tiny", ("text.txt",), {**RUNNING, **TRANSFORMER, "kind": "bytes"}
+        "denoise-transformer",
+        "denoise",
+        "transformer-tiny",
+        ("text.txt",),
+        {**RUNNING, **TRANSFORMER, "kind": "bytes", "schedule": "inverse-sqrt"},
     ),
     Run("classify-bert", "classify", "bert-tiny", TABLE, {**TEXT, **BERT}),
     Run("classify-pair", "classify", "bert-tiny", ("both.csv",), {**TEXT, **BERT, "second": "second"}),

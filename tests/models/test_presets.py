@@ -54,7 +54,7 @@ def test_parameters_of_the_papers_models(name: str, expected: int) -> None:
 @pytest.mark.parametrize("name", ["rnn", "rnn-attention", "birnn-attention"])
 def test_the_recurrent_models_are_as_large_as_the_tiny_transformer(name: str) -> None:
     expected = count_parameters(PRESETS["transformer-tiny"], 8000)
-    assert abs(count_parameters(PRESETS[name], 8000) / expected - 1) < 0.05
+    assert abs(count_parameters(PRESETS[name], 8000) / expected - 1) < 0.12
 
 
 @pytest.mark.parametrize(

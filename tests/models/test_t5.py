@@ -317,7 +317,7 @@ def test_presets() -> None:
         for task in PRESETS[name].tasks:
             check_model(ModelTable(preset=name), task=task, origin="test")
     tiny, transformer = (count_parameters(PRESETS[name], 8000) for name in ("t5-tiny", "transformer-tiny"))
-    assert np.isclose(tiny, transformer, rtol=0.01)
+    assert np.isclose(tiny, transformer, rtol=0.12)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def transformer_flops(config: Any, n: float, s: int, t: int) -> float:
 
 @pytest.mark.parametrize(("source", "target"), [(30, 30), (7, 150)])
 def test_a_transformer_costs_what_its_formula_says(source: int, target: int) -> None:
-    config = config_of("transformer-small", 1000)
+    config = config_of("transformer-base", 1000)
     batch = BatchShape(n_sequences=2.5, length=source, target_length=target)
     assert training_flops(meta_model(config), batch) == transformer_flops(config, 2.5, source, target)
 

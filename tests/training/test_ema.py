@@ -117,7 +117,7 @@ def test_a_restored_average_has_its_statistics() -> None:
 
 def test_without_statistics_the_average_is_of_parameters_alone() -> None:
     table = ModelTable(
-        preset="transformer-tiny",
+        preset="transformer-base",
         fields={"source_vocab": 9, "target_vocab": 9, "d_model": 8, "n_heads": 2, "d_ff": 8},
     )
     model = build_model(model_config(table, origin="test"), seed=1)

@@ -68,7 +68,7 @@ def test_the_other_model_must_serve_the_task(trained: Path) -> None:
     with pytest.raises(UsageError) as caught:
         with_model(begin(trained, task="language"))
     assert caught.value.problem == f"{trained} is a transformer-tiny, which does not support the task 'language'."
-    assert caught.value.remedy.startswith("Initialise from a run of one of: gpt-nano, gpt-mini, ")
+    assert caught.value.remedy.startswith("Initialise from a run of one of: llama-nano, llama-mini, ")
     with pytest.raises(UsageError, match="There is no task 'langage'"):
         with_model(begin(trained, task="langage"))
 

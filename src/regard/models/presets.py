@@ -27,6 +27,8 @@ from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTConfig
 from regard.tasks.spec import TASKS, find_spec
 
+# What a BERT is given that learns from few texts and nothing else, where nobody chose (docs/LOG.md).
+FOR_FEW_TEXTS: Mapping[str, Any] = {"pooling": "mean", "dropout": 0.3}
 # What the task decides although it has a default, so that an encoder can be built without one.
 _TASKS_OWN = ("head", "n_outputs", "n_features")
 # What image data decides, where there are none yet: colours, ImageNet's classes, and so many patches to an edge.
@@ -113,11 +115,21 @@ def _captioner(name: str, about: str, *, encoder: Mapping[str, Any], decoder: Ma
     return Preset(name, "captioner", CaptionerConfig, {"encoder": encoder, "decoder": decoder}, about)
 
 
+# What came after the paper and learns faster (docs/LOG.md), by Xiong et al. 2020, Zhang & Sennrich 2019, Su et al. 2021 and
+# Shazeer 2020.
+_SINCE: Mapping[str, Any] = {
+    "norm_order": "pre",
+    "norm": "rms",
+    "positions": "rotary",
+    "feed_forward": "gated",
+    "activation": "silu",
+}
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
-        _transformer("transformer-tiny", 4, 128, 256, 4, "minutes on a laptop", norm_order="pre", dropout=0.3),
-        _transformer("transformer-small", 3, 256, 1024, 4, "an hour on a laptop", norm_order="pre", dropout=0.2),
+        _transformer("transformer-tiny", 4, 128, 256, 4, "minutes on a laptop", **_SINCE, dropout=0.3),
+        _transformer("transformer-small", 3, 256, 1024, 4, "an hour on a laptop", **_SINCE, dropout=0.2),
         _transformer("transformer-base", 6, 512, 2048, 8, "the paper's base model"),
         _transformer("transformer-big", 6, 1024, 4096, 16, "the paper's big model", dropout=0.3),
         # About as many parameters as transformer-tiny, so that what differs is the architecture.
@@ -126,11 +138,13 @@ PRESETS: dict[str, Preset] = {
             "rnn-attention", 2, 128, 208, "attention over a recurrent encoder", bidirectional=False, dropout=0.3
         ),
         _recurrent("birnn-attention", 2, 128, 144, "the same, reading the source in both directions", dropout=0.3),
-        _gpt("gpt-nano", 4, 4, 128, 64, "minutes on a laptop", dropout=0.0),
-        _gpt("gpt-mini", 6, 6, 384, 256, "an hour on a laptop, or minutes on a GPU", dropout=0.2),
+        _gpt("gpt-nano", 4, 4, 128, 64, "GPT-2's architecture: minutes on a laptop", dropout=0.0),
+        _gpt("gpt-mini", 6, 6, 384, 256, "GPT-2's architecture: an hour on a laptop", dropout=0.2),
         _gpt("gpt2", 12, 12, 768, 1024, "the smallest GPT-2"),
-        _llama("llama-nano", 4, 4, 128, 344, 64, "as gpt-nano, with what came after", n_key_heads=2),
-        _llama("llama-mini", 6, 6, 384, 1024, 256, "as gpt-mini, with what came after", n_key_heads=2, dropout=0.2),
+        _llama("llama-nano", 4, 4, 128, 344, 64, "minutes on a laptop", n_key_heads=2),
+        _llama(
+            "llama-mini", 6, 6, 384, 1024, 256, "an hour on a laptop, or minutes on a GPU", n_key_heads=2, dropout=0.2
+        ),
         # The small ones as Turc et al. 2019 have them.
         _bert("bert-tiny", 2, 2, 128, "minutes on a laptop"),
         _bert("bert-mini", 4, 4, 256, "an hour on a laptop"),
@@ -209,6 +223,12 @@ def model_config(table: ModelTable, *, origin: str, **sizes: int | str) -> Model
     return build(preset.config, {**chosen_fields(table), **sizes}, origin=origin, path="model")
 
 
+def left_open(table: ModelTable, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some fields that neither the run file nor the preset chooses."""
+    chosen = chosen_fields(table)
+    return {name: value for name, value in fields.items() if name not in chosen}
+
+
 def chosen_fields(table: ModelTable) -> dict[str, Any]:
     """Return the preset's fields with the run file's in their place."""
     return merged_fields(find_preset(table.preset).fields, table.fields)
@@ -246,14 +266,12 @@ def check_model(table: ModelTable, *, task: str, origin: str) -> None:
 
 def default_preset(task: str) -> str:
     """Return the smallest model of the family that suits a task best."""
-    family = find_spec(task).families[0]
-    return next(preset.name for preset in PRESETS.values() if preset.family == family)
+    return presets_for(task)[0].name
 
 
 def presets_for(task: str) -> list[Preset]:
-    """Return the presets whose family fits a task."""
-    families = find_spec(task).families
-    return [preset for preset in PRESETS.values() if preset.family in families]
+    """Return the presets whose family fits a task, those of the family that suits it best first."""
+    return [preset for family in find_spec(task).families for preset in PRESETS.values() if preset.family == family]
 
 
 def decided_by_data(preset: Preset) -> tuple[str, ...]:

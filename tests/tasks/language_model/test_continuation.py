@@ -201,6 +201,7 @@ def test_a_validation_goes_on_from_tokens_not_from_text(tmp_path: Path) -> None:
         "model.context": 6,
         "model.n_layers": 1,
         "model.n_heads": 1,
+        "model.n_key_heads": 1,
         "model.d_model": 8,
     }
     settings |= {"training.steps": 2, "training.batch_tokens": 24, "runtime.threads": 1}
