@@ -52,6 +52,12 @@ def test_the_model_is_that_of_the_other_run(trained: Path) -> None:
     assert set(theirs.fields) - set(model.fields) == {"source_vocab", "target_vocab"}
 
 
+def test_a_pooling_that_was_never_used_is_not_taken_over(mask_run: Path, classify_run: Path) -> None:
+    of_words, of_texts = (with_model(begin(run, task="classify")).model.fields for run in (mask_run, classify_run))
+    assert "pooling" not in of_words
+    assert of_texts["pooling"] == "mean"
+
+
 def test_fields_that_are_set_stay(trained: Path) -> None:
     model = with_model(begin(f"{trained}@best", model=ModelTable(fields={"dropout": 0.4}))).model
     assert (model.fields["dropout"], model.fields["d_model"]) == (0.4, 32)

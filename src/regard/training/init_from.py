@@ -82,7 +82,8 @@ class ParentWeights:
 def with_model(config: RunConfig) -> RunConfig:
     """Return the settings with the model of the run that training.init names, where they name none.
 
-    Fields that are set stay; what the data decides, such as the vocabulary's size and the head, is not taken over.
+    Fields that are set stay; what the data decides, such as the vocabulary's size and the head, is not taken over, nor a
+    pooling that the other run had no use for.
     """
     if config.model.preset or not config.training.init:
         return config
@@ -98,8 +99,10 @@ def with_model(config: RunConfig) -> RunConfig:
             f"{parent} is a {parent.preset}, which does not support the task '{config.task}'.",
             f"Initialise from a run of one of: {', '.join(fitting)}.",
         )
-    by_data = decided_by_data(find_preset(parent.preset))
-    fields = {name: value for name, value in parent.config.model.fields.items() if name not in by_data}
+    left = set(decided_by_data(find_preset(parent.preset)))
+    if find_spec(parent.config.task).head in ("words", "tokens"):
+        left.add("pooling")  # it was never used
+    fields = {name: value for name, value in parent.config.model.fields.items() if name not in left}
     model = ModelTable(preset=parent.preset, fields=merged_fields(fields, config.model.fields))
     return dataclasses.replace(config, model=model)
 

@@ -137,11 +137,10 @@ class LabellingTask(ABC):
     def suited_fields(self, n_examples: int) -> dict[str, Any]:
         """Fields of a BERT that learns from so many examples and nothing else; measured in docs/LOG.md."""
         preset = self.config.model.preset
-        if self.spec.head == "tokens" or not preset or find_preset(preset).family != "bert":
+        if self.tokenizer is None or self.spec.head == "tokens" or not preset or find_preset(preset).family != "bert":
             return {}
-        by_words = self.tokenizer is not None and self.tokenizer.kind == "words"
         fields = dict(FOR_FEW_TEXTS)
-        if not by_words or n_examples >= FEW:
+        if self.tokenizer.kind != "words" or n_examples >= FEW:
             del fields["dropout"]
         return fields
 
