@@ -280,7 +280,17 @@ TASKS: Mapping[str, TaskSpec] = {
             head="tokens",
             n_outputs=2,
             settings={**_TEXT, "data": ("text", "label", "max_length")},
-            defaults={"data": _WHOLE, "training": {**_ADAMW, "batch_tokens": 1024, "best_by": "entity_f1"}},
+            defaults={
+                "data": _WHOLE,
+                "training": {
+                    **_ADAMW,
+                    **_MUON,
+                    "muon_learning_rate": 0.04,
+                    "learning_rate": 0.002,
+                    "batch_tokens": 1024,
+                    "best_by": "entity_f1",
+                },
+            },
             end=_BY_PATIENCE,
             options={"predict": _FILE, "evaluate": frozenset({"output"})},
         ),
