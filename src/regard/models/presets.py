@@ -27,7 +27,7 @@ from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTConfig
 from regard.tasks.spec import TASKS, find_spec
 
-# What a BERT is given that learns from few texts and nothing else, where nobody chose (docs/LOG.md).
+# What suits a BERT that learns from few texts, where nobody chose (docs/LOG.md).
 FOR_FEW_TEXTS: Mapping[str, Any] = {"pooling": "mean", "dropout": 0.3}
 # What the task decides although it has a default, so that an encoder can be built without one.
 _TASKS_OWN = ("head", "n_outputs", "n_features")

@@ -80,13 +80,9 @@ def train(
         with init_from.lent_tokenizers(vocabulary, task=config.task) as ready:
             prepared = task.prepare(config, vocabulary=ready, progress=progress)
         if model is None:
-            suited = left_open(config.model, prepared.suited)
-            table = ModelTable(preset=config.model.preset, fields={**config.model.fields, **suited})
+            prepared, table = with_suited(prepared, config.model)
             sizes = model_config(table, origin="model", **prepared.task.model_fields())
             config = dataclasses.replace(config, model=resolved(table, sizes))
-            if suited:
-                by_data = ", ".join(f"model.{name} = {value}" for name, value in suited.items())
-                prepared = dataclasses.replace(prepared, facts=(*prepared.facts, ("by the data", by_data)))
             refuse_larger_than_memory(sizes, machine)
             model = build_model(sizes, seed=config.seed)
         prepared.task.initialise(model)
@@ -183,6 +179,16 @@ def resume(
         with errors_of_network(prepared.task, is_custom=is_custom):
             step_memory.refuse_too_large(session.trainer)
             yield from session.train()
+
+
+def with_suited(prepared: Prepared, table: ModelTable) -> tuple[Prepared, ModelTable]:
+    """Return the model's table with fields that suit the data, where nobody chose them, and the data with that fact."""
+    suited = left_open(table, prepared.suited)
+    if not suited:
+        return prepared, table
+    by_data = ", ".join(f"model.{name} = {value}" for name, value in suited.items())
+    told = dataclasses.replace(prepared, facts=(*prepared.facts, ("by the data", by_data)))
+    return told, dataclasses.replace(table, fields={**table.fields, **suited})
 
 
 def write_new_run(

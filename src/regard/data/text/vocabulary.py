@@ -46,13 +46,13 @@ def learned_tokenizer(
     # One reading for both, as far as both need it.
     reading = letters.watched(sides() if sides is not None else ((text,) for text in texts()))
     read = (text.lower() for text in reading) if config.lowercase is True else reading
-    whole = only_read and kind == "words"
-    size = config.vocab_size or (LARGEST if whole else choose_vocab_size(read, kind=kind, specials=specials))
+    all_words = only_read and kind == "words"
+    size = config.vocab_size or (LARGEST if all_words else choose_vocab_size(read, kind=kind, specials=specials))
     return learn(
         texts(),
         kind=kind,
         vocab_size=size,
-        min_frequency=2 if whole and not (config.vocab_size or config.vectors) else 1,
+        min_frequency=2 if all_words and not (config.vocab_size or config.vectors) else 1,
         specials=specials,
         running=running,
         lowercase=letters.of_all(reading) if config.lowercase == "auto" else config.lowercase is True,

@@ -135,7 +135,7 @@ class LabellingTask(ABC):
         return {"vocab": vocab, "n_outputs": self.table.n_outputs, "head": self.spec.head, **features}
 
     def suited_fields(self, n_examples: int) -> dict[str, Any]:
-        """Fields of a BERT that learns from so many examples and nothing else; measured in docs/LOG.md."""
+        """Fields of a BERT that suit so many examples, where nobody chose them; measured in docs/LOG.md."""
         preset = self.config.model.preset
         if self.tokenizer is None or self.spec.head == "tokens" or not preset or find_preset(preset).family != "bert":
             return {}
