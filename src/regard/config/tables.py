@@ -84,7 +84,7 @@ class TokenizerConfig:
     kind: str = option(
         "auto",
         "kind of tokens: bpe is byte-level, tiktoken needs file; vectors for the rows of a CSV; auto: words for texts that"
-        " get a class or a number, where spaces part words, else bpe",
+        " get a class or a number and whose words recur, else bpe",
         choices=("auto", "bpe", "unigram", "wordpiece", "characters", "bytes", "words", "tiktoken", "vectors"),
     )
     vocab_size: int = option(0, "vocabulary size; 0: chosen by the training text", least=0, most=10_000_000)

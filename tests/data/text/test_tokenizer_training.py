@@ -157,4 +157,9 @@ def test_a_word_may_have_to_occur_twice() -> None:
     ],
 )
 def test_text_has_words_where_spaces_part_them(text: str, expected: bool) -> None:
-    assert has_words([text]) is expected
+    assert has_words([text] * 2) is expected
+
+
+def test_names_that_hardly_recur_are_no_words() -> None:
+    assert not has_words([f"name{n}" for n in range(100)])
+    assert has_words([f"name{n} came home" for n in range(100)])

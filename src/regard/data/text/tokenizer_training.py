@@ -11,6 +11,7 @@ way, in which most text is; text that is in NFC stays as it is under it, and so 
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import ceil, sqrt
@@ -31,6 +32,7 @@ SPACED = (
 
 LARGEST = 32_000  # tokens of a vocabulary whose size nobody chose
 LONG_WORD = 12  # characters; where words are longer on average, spaces do not part words
+MOST_ONCE = 0.4  # of all words; where more occur once, most of a new text would be unknown
 
 # Thai and Lao, Burmese, Khmer, Chinese and Japanese.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -129,13 +131,19 @@ def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequ
 
 
 def has_words(texts: Iterable[str]) -> bool:
-    """Whether spaces part the words of a text, by its first thousands: not so in Chinese, Japanese, Thai or proteins."""
-    n_characters, n_words, n_unspaced = 0, 0, 0
+    """Whether a text is made of words that recur, by its first thousands.
+
+    Spaces do not part words in Chinese, Japanese, Thai or proteins, and among names or codes hardly one recurs.
+    """
+    words: Counter[str] = Counter()
+    n_unspaced = 0
     for text in islice(texts, 10_000):
-        words = text.split()
-        n_characters, n_words = n_characters + sum(map(len, words)), n_words + len(words)
+        words.update(text.split())
         n_unspaced += 0 if text.isascii() else len(_UNSPACED.findall(text))
-    return n_characters <= LONG_WORD * n_words and n_unspaced <= 0.2 * n_characters
+    n_words, n_once = words.total(), sum(count == 1 for count in words.values())
+    n_characters = sum(len(word) * count for word, count in words.items())
+    spaced = n_characters <= LONG_WORD * n_words and n_unspaced <= 0.2 * n_characters
+    return spaced and n_once <= MOST_ONCE * n_words
 
 
 class _Reading:
