@@ -91,9 +91,10 @@ def test_a_window_spares_arithmetic() -> None:
 @pytest.mark.parametrize(
     ("preset", "within"),
     [
-        ("transformer-tiny", 0.0),
         ("gpt-nano", 0.0),
-        ("llama-nano", 0.0),
+        # The gradients of RMS norms are summed up by products with a vector.
+        ("transformer-tiny", 0.001),
+        ("llama-nano", 0.001),
         # Nobody asks for the gradient of the zeros before a recurrent layer's first step.
         ("rnn", 0.02),
         ("birnn-attention", 0.02),
