@@ -292,9 +292,9 @@ def test_what_a_user_need_not_say() -> None:
     assert (plain.training.steps, plain.training.patience) == (10_000, 10)
     ended = with_defaults(RunConfig(task="translate", training=TrainingConfig(minutes=3)))
     assert (ended.training.steps, ended.training.patience) == (0, 0)
-    for task in ("classify", "tag", "regress"):
+    for task, epochs in {"classify": 6, "tag": 10, "regress": 10}.items():
         labelled = with_defaults(RunConfig(task=task)).training
-        assert (labelled.steps, labelled.epochs, labelled.min_steps, labelled.patience) == (0, 10, 500, 4)
+        assert (labelled.steps, labelled.epochs, labelled.min_steps, labelled.patience) == (0, epochs, 500, 4)
         asked = with_defaults(RunConfig(task=task, training=TrainingConfig(epochs=3))).training
         assert (asked.epochs, asked.min_steps) == (3, 0)
     for task in ("language", "mask", "denoise"):

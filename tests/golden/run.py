@@ -106,7 +106,8 @@ ENDS = ("_low", "_high")  # of the intervals of scores, which follow from these
 STEPS = 30
 TOLD = (1, 2, 10, STEPS)  # updates whose loss is kept: before anything was learnt, after one update, and later
 MACHINE = {"device": "cpu", "precision": "fp32", "threads": 1}
-COMMON = {"seed": 7, "steps": STEPS, "warmup": 5, "optimizer": "adamw", "learning_rate": 0.01, **MACHINE}
+LEARNING = {"warmup": 5, "schedule": "cosine", "optimizer": "adamw", "learning_rate": 0.01}
+COMMON = {"seed": 7, "steps": STEPS, **LEARNING, **MACHINE}
 
 TEXT = {"vocab_size": 360, "batch_tokens": 256, "kind": "bpe"}
 TWO_SIDED = {
@@ -116,13 +117,14 @@ TWO_SIDED = {
 }  # so that there is something to score, however little was learnt
 RUNNING = {**TEXT, "separator": "<end>"}
 IMAGES = {"batch_images": 16}
+CAPTIONS = {**IMAGES, "schedule": "inverse-sqrt"}
 MOVED = {"crop": 1, "mirror": True, "cutout": 3}
 
 TWO_STACKS = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}
 TRANSFORMER = {**TWO_STACKS, "norm": "layer", "positions": "sinusoidal", "feed_forward": "plain", "activation": "relu"}
 T5 = {**TWO_STACKS, "d_head": 8}
 RECURRENT = {"n_layers": 2, "d_model": 16, "d_state": 12}
-GPT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context": 16, "schedule": "cosine"}
+GPT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context": 16}
 LLAMA = {**GPT, "d_ff": 24, "n_key_heads": 1}
 BERT = {"n_layers": 2, "n_heads": 2, "d_model": 16, "d_ff": 32}
 VIT = {**BERT, "patch_size": 4}
@@ -216,8 +218,8 @@ RUNS = (
         ("text.txt",),
         {**RUNNING, **GPT, "optimizer": "muon", "muon_rate": 0.02},
     ),
-    Run("mask-bert", "mask", "bert-tiny", ("text.txt",), {**RUNNING, **BERT, "schedule": "cosine"}),
-    Run("mask-birnn", "mask", "birnn", ("text.txt",), {**RUNNING, **RECURRENT, "kind": "words", "schedule": "cosine"}),
+    Run("mask-bert", "mask", "bert-tiny", ("text.txt",), {**RUNNING, **BERT}),
+    Run("mask-birnn", "mask", "birnn", ("text.txt",), {**RUNNING, **RECURRENT, "kind": "words"}),
     Run("denoise-t5", "denoise", "t5-tiny", ("text.txt",), {**RUNNING, **T5, "schedule": "inverse-sqrt"}),
     Run(
         "denoise-transformer",
@@ -273,8 +275,8 @@ RUNS = (
         {"batch_tokens": 256, "schedule": "inverse-sqrt", "min_length": 6},
         "denoise-t5",
     ),
-    Run("tag-birnn", "tag", "birnn", ("words.conll",), {**TEXT, **RECURRENT, "schedule": "cosine"}),
-    Run("tag-bert", "tag", "bert-tiny", ("words.conll",), {**TEXT, **BERT, "schedule": "cosine"}),
+    Run("tag-birnn", "tag", "birnn", ("words.conll",), {**TEXT, **RECURRENT}),
+    Run("tag-bert", "tag", "bert-tiny", ("words.conll",), {**TEXT, **BERT}),
     Run("regress-bert", "regress", "bert-tiny", ("numbers.csv",), {**TEXT, **BERT, "pooling": "class"}),
     Run("regress-lstm", "regress", "lstm", ("numbers.csv",), {**TEXT, **RECURRENT, "kind": "characters"}),
     Run("similarity-bert", "similarity", "bert-tiny", ("overlaps.csv",), {**TEXT, **BERT}),
@@ -283,15 +285,15 @@ RUNS = (
     Run("image-vit", "image", "vit-tiny", ("images.npz",), {**IMAGES, **VIT, "crop": 1, "mixup": 0.2}),
     Run("image-convnet", "image", "convnet", PNGS, {**IMAGES, "widths": [8, 8], "class_weights": "balanced"}),
     Run("image-plain", "image", "plain-20", ("images.npz",), {**IMAGES, **RESNET, "norm": "none"}),
-    Run("caption-vit", "caption", "captioner-vit", ("captions.tsv",), {**IMAGES, **IMAGE_VIT, **TEXT_TRANSFORMER}),
+    Run("caption-vit", "caption", "captioner-vit", ("captions.tsv",), {**CAPTIONS, **IMAGE_VIT, **TEXT_TRANSFORMER}),
     Run(
         "caption-resnet",
         "caption",
         "captioner-resnet",
         ("captions.tsv",),
-        {**IMAGES, **IMAGE_RESNET, **TEXT_TRANSFORMER, **MOVED},
+        {**CAPTIONS, **IMAGE_RESNET, **TEXT_TRANSFORMER, **MOVED},
     ),
-    Run("caption-rnn", "caption", "captioner-rnn", ("captions.tsv",), {**IMAGES, **IMAGE_RESNET, **TEXT_RECURRENT}),
+    Run("caption-rnn", "caption", "captioner-rnn", ("captions.tsv",), {**CAPTIONS, **IMAGE_RESNET, **TEXT_RECURRENT}),
 )
 BY_NAME = {run.name: run for run in RUNS}
 WIDTH = max(map(len, BY_NAME))

@@ -20,7 +20,7 @@ def test_inverse_sqrt_rises_in_a_line_and_falls_with_the_root() -> None:
 
 def test_the_papers_formula_is_inverse_sqrt_with_a_peak() -> None:
     # Vaswani et al. 2017, section 5.3: d_model^-0.5 · min(step^-0.5, step · warmup^-1.5), with 512 and 4,000.
-    config = TrainingConfig(learning_rate=512**-0.5 * 4000**-0.5, warmup=4000)
+    config = TrainingConfig(schedule="inverse-sqrt", learning_rate=512**-0.5 * 4000**-0.5, warmup=4000)
     for step in (1, 100, 4000, 100_000):
         paper = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
         assert config.learning_rate * scheduled_share(step, config, total=0) == pytest.approx(paper)

@@ -150,12 +150,12 @@ class TrainingConfig:
     learning_rate: float = option(0.003, "peak learning rate of AdamW", least=0, most=100)
     muon_learning_rate: float = option(0.02, "peak learning rate of Muon", least=0, most=100)
     schedule: str = option(
-        "inverse-sqrt",
+        "linear",
         "learning-rate schedule, over the steps, epochs or minutes of the run",
         choices=("inverse-sqrt", "cosine", "linear", "constant"),
     )
     warmup: float = option(
-        1000,
+        0.05,
         "updates over which the learning rate rises to its peak; below 1: as a share of the run",
         least=0,
         most=10**9,
@@ -181,7 +181,7 @@ class TrainingConfig:
         most=10,
     )
     validate_every: int = option(
-        0, "updates between validations; 0: once per epoch, but at least 200", least=0, most=10**9
+        0, "updates between validations; 0: once per epoch, but at least 100", least=0, most=10**9
     )
     validate_samples: int = option(
         200,

@@ -116,14 +116,12 @@ _WHOLE: Mapping[str, Any] = {"max_length": 500}
 _ADAMW: Mapping[str, Any] = {
     "label_smoothing": 0.0,
     "learning_rate": 0.0005,
-    "schedule": "cosine",
-    "warmup": 100,
     "beta2": 0.999,
     "epsilon": 1e-8,
     "weight_decay": 0.01,
 }
 # Muon for the matrices of layers: half the updates and fewer, where a model learns from much text (docs/LOG.md).
-_MUON: Mapping[str, Any] = {"optimizer": "muon", "muon_learning_rate": 0.02, "schedule": "linear", "warmup": 0.05}
+_MUON: Mapping[str, Any] = {"optimizer": "muon", "muon_learning_rate": 0.02}
 # What is read of a run file by tasks over running text, and by those over a table of labelled texts.
 _TEXT: Mapping[str, tuple[str, ...]] = {
     "data": ("text", "separator", "max_length"),
@@ -258,7 +256,7 @@ TASKS: Mapping[str, TaskSpec] = {
             n_outputs=2,
             settings={**_TABLE, "training": ("batch_tokens", "label_smoothing", "class_weights")},
             defaults={"data": _WHOLE, "training": {**_ADAMW, "batch_tokens": 1024, "best_by": "accuracy"}},
-            end=_BY_PATIENCE,
+            end={**_BY_PATIENCE, "epochs": 6},
             options={
                 "predict": _FILE | {"top"},
                 "evaluate": _ROWS | {"output", "picture"},
@@ -351,7 +349,13 @@ TASKS: Mapping[str, TaskSpec] = {
                 "training": ("batch_images", "label_smoothing", "class_weights"),
             },
             defaults={
-                "training": {**_ADAMW, "learning_rate": 0.001, "weight_decay": 0.05, "best_by": "accuracy"},
+                "training": {
+                    **_ADAMW,
+                    **_MUON,
+                    "learning_rate": 0.002,
+                    "weight_decay": 0.05,
+                    "best_by": "accuracy",
+                },
                 "runtime": {"workers": 2},
             },
             end=_BY_EPOCHS,
@@ -381,7 +385,10 @@ TASKS: Mapping[str, TaskSpec] = {
                 "training": ("batch_images", "label_smoothing"),
                 "decoding": _DECODING,
             },
-            defaults={"training": {"learning_rate": 0.001, "batch_images": 32}, "runtime": {"workers": 2}},
+            defaults={
+                "training": {**_MUON, "learning_rate": 0.002, "batch_images": 32},
+                "runtime": {"workers": 2},
+            },
             end=_BY_EPOCHS,
             options={
                 "evaluate": _ROWS | _TEXT_METRICS | {"output"},

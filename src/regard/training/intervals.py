@@ -6,7 +6,7 @@ from regard.config import TrainingConfig
 from regard.tasks.task import Examples
 
 COUNTED = 5_000_000  # examples of all epochs together whose batches are counted, which takes seconds
-MIN_VALIDATION_INTERVAL = 200  # updates, where epochs are shorter and no interval is set
+MIN_VALIDATION_INTERVAL = 100  # updates, where epochs are shorter and no interval is set
 
 
 def steps_per_epoch(n_batches: int, training: TrainingConfig) -> int:
