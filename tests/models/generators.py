@@ -17,7 +17,7 @@ from regard.models.captioner import (
     TransformerTextConfig,
 )
 from regard.models.gpt import GPT, GPTConfig
-from regard.models.llama import Llama, LlamaConfig
+from regard.models.llama import Llama, Llama3Scaling, LlamaConfig
 from regard.models.recurrent import Recurrent, RecurrentConfig
 from regard.models.resnet import ResNetBackboneConfig
 from regard.models.t5 import T5, T5Config
@@ -103,6 +103,7 @@ TRANSFORMERS: dict[str, Choices] = {
     "window, rotary": {"window": 2, "positions": "rotary", "norm_order": "pre"},
     "concatenated": {"join_positions": "concatenate", "tied": "target"},
     "concatenated, learned": {"join_positions": "concatenate", "positions": "learned", "tied": "none"},
+    "tokens as they are, output bias": {"scale_embedding": False, "output_bias": True},
 }
 
 
@@ -276,12 +277,17 @@ def _family(
 
 WIDE: Choices = {"d_model": 32, "d_ff": 64}
 WINDOWS: dict[str, Choices] = {"everywhere": {}, "window": {"window": 2}}
+LLAMAS: dict[str, Choices] = {
+    **WINDOWS,
+    "biases, untied": {"biases": "all", "tied": "none", "d_head": 6, "epsilon": 1e-5},
+    "slowed": {"biases": "inputs", "rotary_scaling": Llama3Scaling(factor=4.0, first_context=16)},
+}
 GENERATORS: dict[str, Generator] = {
     **_family("transformer", make_transformer, TRANSFORMERS, PAIRS, {**WIDE, "d_model": 64}, 3e-3),
     **_family("recurrent", make_recurrent, RECURRENTS, PAIRS, {"d_model": 32, "d_state": 32}),
     **_family("t5", make_shaken_t5, T5S, PAIRS, WIDE),
     **_family("gpt", make_gpt, WINDOWS, NOTHING, {"d_model": 32}),
-    **_family("llama", make_llama, WINDOWS, NOTHING, WIDE),
+    **_family("llama", make_llama, LLAMAS, NOTHING, WIDE),
     **_family("captioner", make_captioner, CAPTIONERS, PICTURES, {**WIDE, "d_state": 32, "width": 8}),
 }
 # One or a few of each, for what a variant hardly changes.

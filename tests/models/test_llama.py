@@ -1,5 +1,7 @@
 """Llama: equal to that of the transformers package, and to itself with a cache."""
 
+from typing import Any
+
 import pytest
 import torch
 from tests.models.generators import shaken
@@ -7,14 +9,15 @@ from torch import Tensor
 from transformers import LlamaConfig as PeerConfig
 from transformers import LlamaForCausalLM
 
+from regard.config import as_table, build
 from regard.errors import ConfigError
-from regard.models.llama import Llama, LlamaConfig
+from regard.models.llama import ROTARY_SCALINGS, LinearScaling, Llama, Llama3Scaling, LlamaConfig, NoScaling
 from regard.parts.taps import recording
 
 SIZES = {"vocab": 40, "n_layers": 2, "n_heads": 4, "n_key_heads": 2, "d_model": 32, "d_ff": 48, "context": 24}
 
 
-def make_model(**changes: int) -> Llama:
+def make_model(**changes: Any) -> Llama:
     model: Llama = shaken(Llama(LlamaConfig(**{**SIZES, **changes}), seed=1).eval())
     return model
 
@@ -109,3 +112,31 @@ def test_it_is_told_how_far_it_was_trained_to_look() -> None:
 def test_heads_must_divide() -> None:
     with pytest.raises(ConfigError, match=r"model\.n_heads = 4 cannot be divided by n_key_heads = 3\."):
         LlamaConfig(**{**SIZES, "n_key_heads": 3})
+
+
+def test_heads_of_a_width_of_their_own_need_not_divide_the_model() -> None:
+    model = Llama(LlamaConfig(**{**SIZES, "d_model": 30, "d_head": 10}))
+    assert model.decoder[0].self_attention.query.weight.shape == (40, 30)
+
+
+def test_slowing_must_begin_below_where_it_ends() -> None:
+    with pytest.raises(ConfigError, match=r"model\.rotary_scaling\.low = 4\.0 is not below high = 4\.0\."):
+        Llama3Scaling(low=4.0)
+
+
+@pytest.mark.parametrize("scaling", ROTARY_SCALINGS.values(), ids=ROTARY_SCALINGS)
+def test_a_scaling_is_a_table_of_the_run_file(scaling: NoScaling | LinearScaling | Llama3Scaling) -> None:
+    config = LlamaConfig(**SIZES, rotary_scaling=scaling)
+    assert build(LlamaConfig, as_table(config), origin="run", path="model") == config
+
+
+def test_linear_scaling_lets_positions_pass_more_slowly() -> None:
+    usual = make_model()
+    slowed = make_model(rotary_scaling=LinearScaling(factor=4.0))
+    assert torch.equal(slowed.rotation(torch.tensor([8.0])).turns, usual.rotation(torch.tensor([2.0])).turns)
+
+
+def test_llama3_scaling_keeps_quick_angles_and_divides_slow_ones() -> None:
+    wavelengths = torch.tensor([10.0, 24.0, 48.0, 96.0, 1000.0])  # of a first context of 96 positions: 9.6 turns to 0.1
+    multipliers = Llama3Scaling(factor=8.0, first_context=96).slowed(wavelengths)
+    torch.testing.assert_close(multipliers, torch.tensor([1.0, 1.0, 1 / 3 + 2 / 3 / 8, 1 / 8, 1 / 8]))

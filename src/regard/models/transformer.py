@@ -63,6 +63,8 @@ class TransformerConfig(ModelConfig):
         "weight tying: one matrix for source, target and output (all), for target and output (target), or none",
         choices=TYINGS,
     )
+    scale_embedding: bool = option(True, "multiply the vectors of tokens by √d_model")
+    output_bias: bool = option(False, "add a bias to the logits")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,8 +83,8 @@ class Transformer(EncoderDecoder):
         super().__init__()
         self.config = config
         self.window = config.window or None
-        source_tokens = TokenEmbedding(config.source_vocab, config.d_model)
-        target_tokens = source_tokens if config.tied == "all" else TokenEmbedding(config.target_vocab, config.d_model)
+        source_tokens = _tokens(config, config.source_vocab)
+        target_tokens = source_tokens if config.tied == "all" else _tokens(config, config.target_vocab)
         self.source_embedding = _input_embedding(config, source_tokens, config.positions)
         self.encoder = nn.ModuleList(_encoder_layer(config) for _ in range(config.n_encoder_layers))
         self.encoder_norm = _final_norm(config)
@@ -92,7 +94,7 @@ class Transformer(EncoderDecoder):
         self.decoder = nn.ModuleList(_decoder_layer(config) for _ in range(config.n_decoder_layers))
         self.decoder_norm = _final_norm(config)
         tied_to = None if config.tied == "none" else target_tokens
-        self.output = OutputLayer(config.target_vocab, config.d_model, tied_to=tied_to)
+        self.output = OutputLayer(config.target_vocab, config.d_model, tied_to=tied_to, bias=config.output_bias)
         # Heads of odd width cannot turn: say so now, and not at the first batch.
         self.rotation(torch.arange(0, device="cpu"))
         initialise(self, seed)
@@ -166,6 +168,10 @@ def _feed_forward(config: TransformerConfig) -> nn.Module:
 def _final_norm(config: TransformerConfig) -> nn.Module:
     """With pre-norm the sum that leaves the last layer was never normalised."""
     return NORMS[config.norm](config.d_model) if config.norm_order == "pre" else nn.Identity()
+
+
+def _tokens(config: TransformerConfig, vocab_size: int) -> TokenEmbedding:
+    return TokenEmbedding(vocab_size, config.d_model, scaled=config.scale_embedding)
 
 
 def _input_embedding(config: TransformerConfig, tokens: TokenEmbedding, positions: str) -> InputEmbedding:

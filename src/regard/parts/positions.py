@@ -7,6 +7,7 @@ all are here so that it can be shown. Rotary: Su et al. 2021, "RoFormer". Relati
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -120,12 +121,22 @@ class Rotation:
     """Turns pairs of features of queries and keys by angles that grow with the position: (…, T, K) to the same.
 
     Made once per forward pass from the positions, and passed to attention as an argument.
+    slowed: from how many positions each angle takes for a turn (K/2,) to what it is multiplied by; None for 1.
     """
 
-    def __init__(self, positions: Tensor, d_head: int, *, base: float = 10000.0) -> None:
+    def __init__(
+        self,
+        positions: Tensor,
+        d_head: int,
+        *,
+        base: float = 10000.0,
+        slowed: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         if d_head % 2:
             raise ConfigError(f"Rotary positions need heads of even width, not {d_head}.", "Change d_model or n_heads.")
         angles = _angles(positions, d_head, base)  # (T, K/2) or (B, T, K/2)
+        if slowed is not None:
+            angles = angles * slowed(2 * math.pi / _angles(torch.ones((), device=positions.device), d_head, base))
         if angles.dim() == 3:
             angles = angles[:, None]  # over the heads
         self.turns = torch.complex(angles.cos().float(), angles.sin().float())
