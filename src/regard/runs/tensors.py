@@ -20,12 +20,15 @@ from regard.runs.disk import sync
 from regard.runs.tensor_header import TIED, read_header
 
 
-def save(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write the tensors and wait until they are on the disk. Nothing is copied but what is not contiguous."""
+def save(path: Path, tensors: Mapping[str, Tensor], *, metadata: dict[str, str] | None = None) -> None:
+    """Write the tensors and wait until they are on the disk. Nothing is copied but what is not contiguous.
+
+    metadata: what another reader asks for, of tensors among which none are tied
+    """
     tied = find_tied(tensors)
     stored = {name: tensor.detach().contiguous() for name, tensor in tensors.items() if name not in tied}
     # One key only: safetensors writes several in random order, and equal tensors must give equal bytes.
-    metadata = {TIED: json.dumps(tied, sort_keys=True)} if tied else None
+    metadata = {TIED: json.dumps(tied, sort_keys=True)} if tied else metadata
     # safetensors makes its files readable by the owner alone; a file of our own shows what the user's umask grants.
     path.touch()
     mode = path.stat().st_mode
