@@ -3,34 +3,19 @@
 Marian is post-norm with sinusoids; so only a post-norm model of ours with one matrix for all embeddings has an equal there.
 """
 
-import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from regard.exchange.exported_network import export_network
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.parts.positions import sinusoids
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from transformers import MarianConfig, MarianMTModel
-
-# From our names to Marian's, one after the other.
-_RENAMED = (
-    (r"^source_embedding\.tokens\.", "shared."),
-    (r"^(encoder|decoder)\.(\d+)\.", r"\1.layers.\2."),
-    (r"\.self_attention_residual\.norm\.", ".self_attn_layer_norm."),
-    (r"\.cross_attention_residual\.norm\.", ".encoder_attn_layer_norm."),
-    (r"\.feed_forward_residual\.norm\.", ".final_layer_norm."),
-    (r"\.self_attention\.", ".self_attn."),
-    (r"\.cross_attention\.", ".encoder_attn."),
-    (r"_attn\.(q|k|v)[a-z]+\.", r"_attn.\1_proj."),
-    (r"_attn\.output\.", "_attn.out_proj."),
-    (r"\.feed_forward\.up\.", ".fc1."),
-    (r"\.feed_forward\.down\.", ".fc2."),
-)
 
 
 def marian_network(
@@ -68,12 +53,9 @@ def to_marian(model: Transformer, *, pad_id: int, start_id: int, end_id: int, n_
             "Marian has an equal only of a post-norm model with sinusoids and one matrix for all embeddings"
         )
     network = marian_network(config, pad_id=pad_id, start_id=start_id, end_id=end_id, n_positions=n_positions)
-    weights: dict[str, Tensor] = {_marian_name(name): parameter for name, parameter in model.named_parameters()}
-    # Marian keeps sines in the first half of the features and cosines in the second; the learned weights are ours, so
-    # the table has to be ours too.
-    table = sinusoids(torch.arange(n_positions), config.d_model, base=config.position_base)
-    weights |= {f"model.{side}.embed_positions.weight": table for side in ("encoder", "decoder")}
-    missing, unexpected = network.load_state_dict(weights, strict=False)
+    # Sinusoids of our layout come as a table, of as many positions as the network has.
+    exported = export_network(replace(config, max_positions=n_positions), model.state_dict())
+    missing, unexpected = network.load_state_dict(exported.tensors, strict=False)
     tied = {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"}
     if unexpected or set(missing) - tied - {"final_logits_bias"}:
         raise ValueError(f"the weights do not fit: missing {missing}, unexpected {unexpected}")
@@ -87,9 +69,3 @@ def marian_logits(network: MarianMTModel, source: Tensor, source_lengths: Tensor
     mask = (torch.arange(source.shape[1]) < source_lengths[:, None]).long()
     logits: Tensor = network(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
     return logits
-
-
-def _marian_name(name: str) -> str:
-    for pattern, replacement in _RENAMED:
-        name = re.sub(pattern, replacement, name)
-    return f"model.{name}"

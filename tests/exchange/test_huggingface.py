@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.exchange.conftest import Saved
-from tests.exchange.their_networks import IDS, LENGTHS, REAL, VARIANTS, Variant, transformers
+from tests.exchange.their_networks import IDS, LENGTHS, REAL, VARIANTS, V, Variant, transformers
 from torch import Tensor
 
 from regard.config import DecodingConfig, build
@@ -58,6 +58,23 @@ def test_what_is_read_computes_the_same(name: str, saved: Saved) -> None:
     with torch.inference_mode():
         assert_close(variant.ours(network.model()), variant.theirs(variant.network()))
     assert network.task == variant.task
+
+
+@pytest.mark.parametrize("name", ["llama", "llama, linear", "llama, llama3", "mistral, window", "qwen2"])
+def test_far_positions_turn_as_theirs(name: str, saved: Saved) -> None:
+    ids = torch.randint(3, V, (1, 400), generator=torch.Generator().manual_seed(6))
+    model, theirs = read_folder(saved(name)).model(), their_model(saved(name))
+    with torch.inference_mode():
+        assert_close(model(ids), theirs(ids).logits)
+
+
+@pytest.mark.parametrize("name", ["marian", "pegasus", "m2m100", "t5"])
+def test_the_last_of_the_positions(name: str, saved: Saved) -> None:
+    source, target = torch.randint(3, V, (2, 1, 64), generator=torch.Generator().manual_seed(6))
+    model, theirs = read_folder(saved(name)).model(), their_model(saved(name))
+    with torch.inference_mode():
+        expected = theirs(input_ids=source, decoder_input_ids=target, use_cache=False).logits
+        assert_close(model(source, torch.tensor([64]), target), expected)
 
 
 @every_variant

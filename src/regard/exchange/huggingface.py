@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from safetensors import SafetensorError
 from torch import Tensor
 
 from regard.errors import DataError, UsageError
@@ -40,8 +41,7 @@ def read_folder(folder: Path, *, allow_pickle: bool = False) -> ImportedNetwork:
     names = canonical_names(architecture, tensors)
     source = Source(name=name, config=config, tensors=names, pooling=find_pooling(folder))
     network = architecture.read(source)
-    special_ids = {**_generation_ids(folder), **config.special_ids}
-    rules = architecture.rules(network.config, {key: ids[0] for key, ids in special_ids.items() if ids})
+    rules = architecture.rules(network.config, {key: ids[0] for key, ids in config.special_ids.items() if ids})
     notes = check_tensors(rules, network, names, tensors, name=name, folder=folder)
     return ImportedNetwork(
         folder=folder,
@@ -51,7 +51,7 @@ def read_folder(folder: Path, *, allow_pickle: bool = False) -> ImportedNetwork:
         config=network.config,
         task=network.task,
         labels=network.labels,
-        special_ids=special_ids,
+        special_ids={**_generation_ids(folder), **config.special_ids},
         notes=(*network.notes, *notes),
         rules=tuple(rules),
         names=names,
@@ -114,9 +114,13 @@ def write_folder(
     for name in (CONFIG, WEIGHTS):
         if (folder / name).exists():
             raise UsageError(f"{folder} already holds a {name}.", "Give a new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    # As their package marks files whose layout is torch's; without it, it refuses them.
-    tensor_file.save(folder / WEIGHTS, theirs.tensors, metadata={"format": "pt"})
     content = json.dumps(theirs.config, indent=2, sort_keys=True, ensure_ascii=False)
-    write_synced(folder / CONFIG, f"{content}\n".encode())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # As their package marks files whose layout is torch's; without it, it refuses them.
+        tensor_file.save(folder / WEIGHTS, theirs.tensors, metadata={"format": "pt"})
+        write_synced(folder / CONFIG, f"{content}\n".encode())  # last: a folder without it is no model
+    except (OSError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"{folder} cannot be written: {reason}.", "Give another folder, or free some space.") from None
     return theirs

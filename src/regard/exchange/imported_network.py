@@ -19,6 +19,7 @@ from regard.models.presets import build_model
 from regard.runs.tensor_header import Shape
 
 CONFIG = "config.json"
+_REMEDY = f"Download the model again, with the {CONFIG} of its weights."
 # What older files hold beside the weights: masks, counters, and what follows from the config.
 _NO_WEIGHTS = re.compile(
     r"\.attn\.(bias|masked_bias)$|(^|\.)position_ids$|rotary_emb\.inv_freq$|\.num_batches_tracked$"
@@ -125,44 +126,61 @@ def canonical_names(architecture: Architecture, tensors: Tensors) -> dict[str, s
 def check_tensors(
     rules: Iterable[Rule], network: Network, names: Mapping[str, str], tensors: Tensors, *, name: str, folder: Path
 ) -> list[str]:
-    """Refuse tensors that are missing, misshapen or too many; return what is to be told about those left out."""
-    ours = meta_weights(network.config)
-    known: set[str] = set()
+    """Refuse tensors that are missing, too many or misshapen; return what is to be told about those left out."""
+    rules = list(rules)
+    # Names first: a config may speak of more layers than can be built in a minute.
+    _refuse_missing(rules, names, name=name, folder=folder)
+    notes = _refuse_extra(rules, network, names, tensors, name=name)
+    _refuse_misshapen(rules, network.config, names, tensors)
+    return notes
+
+
+def _refuse_missing(rules: list[Rule], names: Mapping[str, str], *, name: str, folder: Path) -> None:
     for rule in rules:
-        known |= {rule.theirs, *rule.copies}
-        present = [one for one in (rule.theirs, *rule.copies) if one in names]
-        shape = tuple(rule.to_theirs(ours).shape)
-        if not present and not callable(rule.absent) and rule.absent not in names:
-            raise DataError(
-                f"{folder} lacks the tensor {rule.theirs} of shape {list(shape)}, which {name} has by its {CONFIG}.",
-                f"Download the model again, with the {CONFIG} of its weights.",
-            )
-        for one in present:
-            found = tuple(tensors.shapes[names[one]])
-            if found != shape:
-                raise DataError(
-                    f"{tensors.files[names[one]]}: {names[one]} has the shape {list(found)}, and by {CONFIG} it must "
-                    f"have {list(shape)}.",
-                    f"Download the model again, with the {CONFIG} of its weights.",
-                )
-    notes = {}
+        if any(one in names for one in (rule.theirs, *rule.copies)):
+            continue
+        if not callable(rule.absent) and rule.absent not in names:
+            raise DataError(f"{folder} lacks the tensor {rule.theirs}, which {name} has by its {CONFIG}.", _REMEDY)
+
+
+def _refuse_extra(
+    rules: list[Rule], network: Network, names: Mapping[str, str], tensors: Tensors, *, name: str
+) -> list[str]:
+    known = {one for rule in rules for one in (rule.theirs, *rule.copies)}
+    notes: list[str] = []
     for one, stored in names.items():
         if one in known:
             continue
         reasons = [note for pattern, note in network.dropped.items() if re.search(pattern, one)]
         if not reasons:
             raise DataError(
-                f"{tensors.files[stored]} holds {stored}, for which {name} has no place by its {CONFIG}.",
-                f"Download the model again, with the {CONFIG} of its weights.",
+                f"{tensors.files[stored]} holds {stored}, for which {name} has no place by its {CONFIG}.", _REMEDY
             )
-        notes[reasons[0]] = True
-    return list(notes)
+        notes += [note for note in reasons if note not in notes]
+    return notes
+
+
+def _refuse_misshapen(rules: list[Rule], config: ModelConfig, names: Mapping[str, str], tensors: Tensors) -> None:
+    ours = meta_weights(config)
+    for rule in rules:
+        shape = tuple(rule.to_theirs(ours).shape)
+        for stored in [names[one] for one in (rule.theirs, *rule.copies) if one in names]:
+            found = tuple(tensors.shapes[stored])
+            if found != shape:
+                raise DataError(
+                    f"{tensors.files[stored]}: {stored} has the shape {list(found)}, and by {CONFIG} it must have "
+                    f"{list(shape)}.",
+                    _REMEDY,
+                )
 
 
 def meta_weights(config: ModelConfig) -> dict[str, Tensor]:
     """Return our weights by name, with shapes and without content."""
-    with torch.device("meta"):
-        return dict(build_model(config).state_dict())
+    try:
+        with torch.device("meta"):
+            return dict(build_model(config).state_dict())
+    except RuntimeError:  # more numbers than can be counted
+        raise DataError(f"The network is too large for any machine, by its {CONFIG}.", _REMEDY) from None
 
 
 def tied_names(config: ModelConfig) -> dict[str, str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.errors import DataError
 from regard.exchange.tensor_files import file_names, find_file
+from regard.regular_files import open_to_read
 from regard.runs.tensor_header import Shape
 
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
@@ -60,7 +61,8 @@ def load_pickled(paths: list[Path]) -> PickledTensors:
 
 def _load(path: Path) -> dict[str, Tensor]:
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with open_to_read(path) as file:
+            content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # of many kinds, by what is wrong with the file
         reason = str(error).strip().split("\n")[0]
         raise DataError(f"{path} holds more than tensors, or is damaged: {reason}.", "Use safetensors.") from None

@@ -3,15 +3,18 @@
 from pathlib import Path
 
 from regard.errors import DataError
-from regard.exchange.tensor_files import find_file, read_table
+from regard.exchange.tensor_files import find_file, read_list, read_table
 from regard.exchange.their_config import TheirConfig
 
-POOLING_FILE = "1_Pooling/config.json"
+MODULES_FILE, POOLING_FILE = "modules.json", "1_Pooling/config.json"
+# What a sentence encoder may be made of: cosines do not ask how long a vector is.
+_MODULES = ("Transformer", "Pooling", "Normalize")
 _MODE = "pooling_mode_"
 
 
 def find_pooling(folder: Path) -> str:
     """Return how a sentence encoder pools: mean; "" where the folder says nothing about it."""
+    _check_modules(folder)
     path = find_file(folder, POOLING_FILE)
     if path is None:
         return ""
@@ -26,3 +29,15 @@ def find_pooling(folder: Path) -> str:
             "Choose a sentence encoder that takes the mean of its states.",
         )
     return "mean"
+
+
+def _check_modules(folder: Path) -> None:
+    """Refuse layers behind the pooling."""
+    path = find_file(folder, MODULES_FILE)
+    for module in [] if path is None else read_list(path):
+        kind = str(module.get("type")) if isinstance(module, dict) else str(module)
+        if kind.rpartition(".")[2] not in _MODULES:
+            raise DataError(
+                f"{path}: a module {kind[:100]} has no counterpart in regard.",
+                "Choose a sentence encoder that ends with the mean of its states.",
+            )

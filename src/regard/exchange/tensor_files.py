@@ -91,29 +91,42 @@ def file_names(index: Path, *, suffix: str) -> list[str]:
 
 def read_table(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds a table."""
-    try:
-        content = read_json(path, most=MOST_JSON)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.", "Give a folder of readable files.") from None
-    except ValueError as error:
-        raise DataError(f"{path} is not valid JSON: {error}.", "Download it again.") from None
+    content = _read_json(path)
     if not isinstance(content, dict):
         raise DataError(f"{path} must hold a table, not {type(content).__name__}.", "Download it again.")
     return content
 
 
+def read_list(path: Path) -> list[Any]:
+    """Read a JSON file that holds a list."""
+    content = _read_json(path)
+    if not isinstance(content, list):
+        raise DataError(f"{path} must hold a list, not {type(content).__name__}.", "Download it again.")
+    return content
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return read_json(path, most=MOST_JSON)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.", "Give a folder of readable files.") from None
+    except ValueError as error:
+        raise DataError(f"{path} is not valid JSON: {error}.", "Download it again.") from None
+
+
 def find_file(folder: Path, name: str) -> Path | None:
-    """Return a file of the folder, behind its links, or None where there is none; a link must not lead elsewhere."""
-    path = folder / name
-    if not path.is_symlink():
-        return path if path.exists() else None
-    home = folder.resolve()
+    """Return a file of the folder, behind its links, or None where there is none; no link may lead elsewhere."""
+    path, home = folder / name, folder.resolve()
     # The cache of the Hub keeps a snapshot as links to files two folders above, which belong to the same model.
     homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
     try:
         target = path.resolve(strict=True)
-    except (OSError, RuntimeError):
+    except (FileNotFoundError, NotADirectoryError):
         target = None
+    except (OSError, RuntimeError) as error:  # links in a circle, or a folder that is closed to us
+        raise DataError(f"{path} cannot be read: {error}.", "Give a folder of readable files.") from None
+    if target is None and not path.is_symlink():
+        return None
     if target is None or not any(target.is_relative_to(one) for one in homes):
         raise DataError(
             f"{path} is a link that leads out of its folder, or nowhere.", "Put the file itself in its place."

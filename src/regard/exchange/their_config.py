@@ -111,7 +111,7 @@ class TheirConfig:
         for name in SPECIAL_IDS:
             key = f"{name}_token_id"
             value = self.values.get(key)
-            if value is not None:
+            if value is not None and value != -1:  # as some say that there is none
                 found[name] = self.counts(key) if isinstance(value, list) else (self.count(key),)
         return found
 

@@ -24,8 +24,6 @@ def _read(source: Source) -> Network:
     config.must_be(True, "normalize_before", "add_final_layer_norm", "tie_word_embeddings")
     if config.count("d_model") < 4:
         config.refuse("d_model", "their positions need 4 features")
-    if config.special_ids.get("pad", (_PAD,))[0] > bart_layers.MOST_POSITIONS:
-        config.refuse("pad_token_id", f"their positions are counted from it, at most {bart_layers.MOST_POSITIONS:,}")
     ours = bart_layers.read_sizes(source, norm_order="pre")
     return Network(config=ours, preset="transformer-base", task="translate")
 
