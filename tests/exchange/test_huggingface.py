@@ -171,6 +171,15 @@ def test_bert_as_it_was_published(saved: Saved, tmp_path: Path) -> None:
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 
 
+def test_a_network_alone_may_carry_the_prefix_of_its_class(saved: Saved, tmp_path: Path) -> None:
+    def prefixed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {f"bert.{name}": tensor for name, tensor in tensors.items()}
+
+    ours = read_folder(rewritten(saved("bert"), tmp_path, prefixed)).weights()
+    expected = read_folder(saved("bert")).weights()
+    assert all(torch.equal(ours[key], expected[key]) for key in expected)
+
+
 def test_vit_by_the_names_of_its_modules(tmp_path: Path, saved: Saved) -> None:
     theirs = VARIANTS["vit"].network()
     ours = read_folder(rewritten(saved("vit"), tmp_path, lambda tensors: dict(theirs.state_dict()))).weights()
@@ -319,6 +328,11 @@ OURS: dict[str, tuple[str, dict[str, Any], str]] = {
     "gpt": ("gpt-nano", TEXT, "GPT2LMHeadModel"),
     "llama": ("llama-nano", TEXT, "LlamaForCausalLM"),
     "llama, window": ("llama-nano", {**TEXT, "window": 3}, "MistralForCausalLM"),
+    "llama, heads that divide nothing": (
+        "llama-nano",
+        {**TEXT, "d_model": 126, "d_head": 8, "tied": "none"},
+        "MistralForCausalLM",
+    ),
     "bert, words": ("bert-tiny", {**TEXT, "head": "words"}, "BertForMaskedLM"),
     "bert, classes": ("bert-tiny", {**TEXT, "head": "sequence", "n_outputs": 3}, "BertForSequenceClassification"),
     "t5": ("t5-tiny", {"source_vocab": 40, "target_vocab": 40}, "T5ForConditionalGeneration"),
@@ -354,7 +368,7 @@ OURS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def variant_of(name: str) -> Variant:
-    if name in ("gpt", "llama", "llama, window"):
+    if name.startswith(("gpt", "llama")):
         return VARIANTS["gpt2"]
     if name in ("vit", "resnet"):
         return VARIANTS["vit"]
