@@ -38,11 +38,12 @@ def export_network(
     """
     special_ids = special_ids or {}
     _check_ours(config, weights, labels)
+    weights = {name: tensor.detach().float().cpu() for name, tensor in weights.items()}
     architecture = find_counterpart(config, weights, special_ids)
     config, weights = architecture.prepare(config, weights)
     theirs = architecture.write(config, special_ids)
     tensors = {
-        _stored_name(architecture, theirs.name, rule.theirs): rule.to_theirs(weights).detach().cpu()
+        _stored_name(architecture, theirs.name, rule.theirs): rule.to_theirs(weights)
         for rule in architecture.rules(config, special_ids)
         if rule.theirs
     }
