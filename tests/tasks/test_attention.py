@@ -9,7 +9,7 @@ import pytest
 import regard
 from regard.config import DecodingConfig, from_tables
 from regard.data.pairs.dataset import Vocabulary
-from regard.data.text.masking import GAPS, MASK
+from regard.data.text.roles import GAPS, MASK
 from regard.data.text.tokenizer_training import learn
 from regard.errors import UsageError
 from regard.models.presets import PRESETS, Preset, build_model, model_config

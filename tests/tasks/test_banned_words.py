@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from regard.data.formats.tiktoken import KNOWN, KnownVocabulary, read_tiktoken
-from regard.data.text.tokenizer import Tokenizer, byte_symbols
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_parts import byte_symbols
 from regard.data.text.tokenizer_training import KINDS, learn
 from regard.decoding.rules import Step, apply_rules
 from regard.tasks.banned_words import banning

@@ -1,1 +1,1 @@
-"""Networks of other packages read as ours, and ours written as theirs: folders of Hugging Face's transformers."""
+"""Exchange: networks and tokenizers of other programs read as ours, and ours written as theirs."""

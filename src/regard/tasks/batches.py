@@ -21,13 +21,13 @@ Floats = npt.NDArray[np.float32]
 Loss = Callable[[Any], tuple[Tensor, float]]  # from a batch to its summed loss and the weight of it
 
 
-def pad(rows: Rows, pad_id: int, *, start: int | None = None, end: int | None = None) -> npt.NDArray[np.int64]:
-    """Return ids (B, T), padded behind, each row between the start and the end token where there are such."""
-    first, last = int(start is not None), int(end is not None)
+def pad(rows: Rows, pad_id: int, *, start: int | Sequence[int] = (), end: int | None = None) -> npt.NDArray[np.int64]:
+    """Return ids (B, T), padded behind, each row between the start tokens and the end token where there are such."""
+    before = (start,) if isinstance(start, int) else tuple(start)
+    first, last = len(before), int(end is not None)
     width = max((len(row) for row in rows), default=0) + first + last
     ids = np.full((len(rows), width), pad_id, np.int64)
-    if start is not None:
-        ids[:, 0] = start
+    ids[:, :first] = before
     for number, row in enumerate(rows):
         ids[number, first : first + len(row)] = row
         if end is not None:

@@ -5,6 +5,8 @@ A model is known by what it offers, and reads texts as its task gave them to it:
     encode and pooled   encoder-only (BERT, a recurrent one)        <start> text <end>
     encode              encoder and decoder (Transformer, T5)       text <end>
     states              decoder-only (GPT, Llama)                   <end> text
+
+What an imported vocabulary has in front of every text stands before it, in the place of the last <end>.
 """
 
 import inspect
@@ -161,9 +163,9 @@ def _takes_ids_alone(states: Callable[..., Tensor]) -> bool:
 def _reading(model: Any, tokenizer: Tokenizer) -> _Reading:
     start, end = (tokenizer.start_id,), (tokenizer.end_id,)
     if can_encode(model):
-        return _Reading(start if is_encoder_only(model) else (), end, model.encode)
+        return _Reading(start if is_encoder_only(model) else tokenizer.prefix, end, model.encode)
     if has_states(model) and _takes_ids_alone(model.states):
-        return _Reading(end, (), lambda ids, lengths: model.states(ids))
+        return _Reading(tokenizer.opening, (), lambda ids, lengths: model.states(ids))
     raise UsageError(
         f"A {type(model).__name__} offers neither encode(ids, lengths) nor states(ids): it gives no vectors.",
         "Give the network one of these methods, as regard's own models have them.",

@@ -73,9 +73,9 @@ class Generator:
         self.decoder = decoder
         self.decoding = decoding
         self.device = device
-        own = (tokenizer.pad_id, tokenizer.start_id) if never is None else tuple(never)
+        own = tokenizer.unwritten() if never is None else tuple(never)
         banned = banning(options.banned, tokenizer)
-        self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.vocab_size), *banned)
+        self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.n_tokens), *banned)
         self.seed = options.seed
         self.n_before = options.n_before
 
@@ -118,6 +118,11 @@ class Generator:
             # Limits that nobody asked for are generous, and most outputs end far before them.
             usual_share=1.0 if self.decoding.max_length else 0.5,
         )
+
+    def target_prompt(self, n_inputs: int) -> Prompt | None:
+        """What targets begin with that have something in front of every text, behind the start token; None for others."""
+        start, prefix = self.tokenizer.start_id, self.tokenizer.prefix
+        return Prompt.of([[start, *prefix]] * n_inputs, self.device, start_id=start) if prefix else None
 
     def output(self, hypothesis: Hypothesis, *, text: str | None = None) -> Output:
         """What is told of a hypothesis; `text` where it is not simply what its tokens decode to."""

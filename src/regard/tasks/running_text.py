@@ -3,7 +3,6 @@
 What is predicted of a text, and how a model reads it, is in `language_model/` and `denoising/`.
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -125,7 +124,7 @@ class RunningTextTask(ABC):
     @cached_property
     def vocabulary_signature(self) -> str:
         """What the signatures of scores say that compare under one vocabulary only."""
-        return f"vocabulary:{hashlib.sha256(self.tokenizer.to_json().encode()).hexdigest()[:8]}"
+        return f"vocabulary:{self.tokenizer.fingerprint()[:8]}"
 
     def _facts(self, data: DocumentDataset, train: Any, valid: Any) -> list[tuple[str, str]]:
         """What the report before the first step says of the data."""

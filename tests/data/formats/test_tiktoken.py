@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
 from regard.data.formats.tiktoken import KNOWN, KnownVocabulary, read_tiktoken
-from regard.data.text.tokenizer import SPECIALS, Piece, Tokenizer
+from regard.data.text.roles import SPECIALS
+from regard.data.text.tokenizer import Piece, Tokenizer
 from regard.errors import DataError, UsageError
 
 BYTES = [bytes([byte]) for byte in range(256)]

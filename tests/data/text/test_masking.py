@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.text.masking import GAPS, MASK, corrupt_spans, mask_tokens
+from regard.data.text.masking import corrupt_spans, mask_tokens
+from regard.data.text.roles import GAPS, MASK
 
 VOCAB, N_SPECIALS, MASK_ID = 1000, 5, 4
 ORDINARY = np.arange(VOCAB) >= N_SPECIALS

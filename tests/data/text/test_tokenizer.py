@@ -8,7 +8,9 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from regard.data.text.tokenizer import LOSS, SPECIALS, Piece, Tokenizer
+from regard.data.text.roles import SPECIALS
+from regard.data.text.tokenizer import Piece, Tokenizer
+from regard.data.text.tokenizer_parts import LOSS
 from regard.data.text.tokenizer_training import KINDS, learn
 from regard.errors import DataError, UsageError
 from regard.runs.disk import TEMPORARY

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from regard.data.pipeline.corpus import NUMBER, Corpus, CorpusWriter
+from regard.data.text.tokenizer_training import learn
 from regard.tasks.language_model.examples import WindowExamples
 
 CPU = torch.device("cpu")
-END = 2
+TOKENIZER = learn(["a dog"], kind="bytes", vocab_size=260)
+END = TOKENIZER.end_id
 
 
 def make_examples(tmp_path: Path, rows: list[list[int]], *, context: int = 8, batch_tokens: int = 24) -> WindowExamples:
@@ -19,7 +21,7 @@ def make_examples(tmp_path: Path, rows: list[list[int]], *, context: int = 8, ba
         for number, row in enumerate(rows):
             writer.append(ids=row, file=0, line=10 * number)
     corpus = Corpus.open(tmp_path / "corpus")
-    return WindowExamples(corpus, ["a.txt"], end_id=END, context=context, batch_tokens=batch_tokens, seed=3)
+    return WindowExamples(corpus, ["a.txt"], tokenizer=TOKENIZER, context=context, batch_tokens=batch_tokens, seed=3)
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 100])

@@ -42,7 +42,9 @@ def read_stretches(files: Sequence[str], data: DataConfig, tokenizer: Tokenizer,
     members: list[NDArray[np.int64]] = []
     first = place = 0  # of this document: its first stretch, and the characters so far
     for passage in DocumentSource(files=tuple(files), data=data).good():
+        reading = tokenizer.continuing
         if passage.begins or not n_bytes:
+            reading = tokenizer
             if n_bytes:
                 members.append(np.array([len(n_bytes) - 1]))
             first, place = len(n_bytes), 0
@@ -51,7 +53,7 @@ def read_stretches(files: Sequence[str], data: DataConfig, tokenizer: Tokenizer,
             if start >= 0:
                 n_bytes.append(0)
             n_bytes[-1] += len(text[max(0, start) : start + length].encode())
-        starts = np.array([piece.start for piece in tokenizer.pieces(text)], dtype=np.int64)
+        starts = np.array([piece.start for piece in reading.pieces(text)], dtype=np.int64)
         members.append(first + (place + starts) // length)
         place += len(text)
     members.append(np.array([len(n_bytes) - 1]))

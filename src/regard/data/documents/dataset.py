@@ -1,7 +1,7 @@
 """The dataset of documents: surveyed, split, tokenised and stored once, as two streams of tokens.
 
 A stored stream is what a language model reads: the end token stands in front of every document and behind the last, so
-that it ends one and begins the next.
+that it ends one and begins the next. A vocabulary that has something in front of every text has it behind that.
 
 A vocabulary that puts a space in front of each text reads a document line by line: a space takes the place of the line's
 end, and words are the tokens that they are in sentences.
@@ -25,6 +25,7 @@ from regard.data.pipeline.source import Progress, Source, require_training_files
 from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_parts import IMPORTED
 from regard.data.text.tokenizer_training import SPACED
 from regard.data.text.vocabulary import case_notes, check_specials, fitted_tokenizer, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError
@@ -117,12 +118,14 @@ class DocumentEncoding(Encoding[Piece]):
         return {"ids": self.tokenizer.vocab_size}
 
     def encode(self, examples: Sequence[Piece], counts: Counter[str]) -> Iterable[Mapping[str, Any] | Bad]:
-        texts = [_texts(passage.text, spaced=self.tokenizer.spaced) for passage in examples]
-        encoded = iter(self.tokenizer.encode_batch([text for own in texts for text in own]))
-        for passage, own in zip(examples, texts, strict=True):
+        by_lines = self.tokenizer.spaced and self.tokenizer.kind != IMPORTED
+        texts = [_texts(passage.text, spaced=by_lines) for passage in examples]
+        first = 0 if counts["n_tokens"] else 1  # the very first passage begins a document, whatever is said of it
+        begin = [passage.begins or place < first for place, passage in enumerate(examples)]
+        encoded = iter(_encoded(self.tokenizer, texts, begin))
+        for passage, own, begins in zip(examples, texts, begin, strict=True):
             ids = [id for text_ids in islice(encoded, len(own)) for id in text_ids]
-            begins = passage.begins or not counts["n_tokens"]
-            row = [self.tokenizer.end_id, *ids] if begins else ids
+            row = [*self.tokenizer.boundary, *ids] if begins else ids
             counts.update(
                 n_tokens=len(row),
                 n_bytes=len(passage.text.encode()),
@@ -181,7 +184,7 @@ def prepare_documents(
         given = learned_tokenizer(tokenizer, texts, progress, running=running, specials=specials)
     else:
         given = fitted_tokenizer(tokenizer, given, lambda: ((text,) for text in texts(spaced=False)))
-    if running and given.spaced:
+    if running and given.spaced and given.kind != IMPORTED:
         raise ConfigError(
             "The vocabulary puts a space in front of each text: it was learned from sentences, not from running text.",
             "Take that of a language model, or let a new one be learned.",
@@ -201,6 +204,15 @@ def prepare_documents(
 def encode_documents(files: Sequence[str], data: DataConfig, tokenizer: Tokenizer, *, progress: Progress) -> Corpus:
     """Return all good text of some files, encoded, to be scored; `bad_rows_of` reads which lines were bad."""
     return encode_all(DocumentSource(files=tuple(files), data=data), DocumentEncoding(tokenizer), progress)
+
+
+def _encoded(tokenizer: Tokenizer, texts: Sequence[Sequence[str]], begin: Sequence[bool]) -> Iterator[list[int]]:
+    """Encode the texts of passages; where a passage goes on, an imported vocabulary puts no space in front of it."""
+    if tokenizer.continuing is tokenizer:
+        yield from tokenizer.encode_batch([text for own in texts for text in own])
+        return
+    for own, begins in zip(texts, begin, strict=True):
+        yield from (tokenizer if begins else tokenizer.continuing).encode_batch(own)
 
 
 def _texts(passage: str, *, spaced: bool) -> list[str]:

@@ -19,7 +19,9 @@ import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers
 
 from regard.data.formats.files import empty, open_file
-from regard.data.text.tokenizer import SPECIALS, Tokenizer, byte_symbols
+from regard.data.text.roles import SPECIALS
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_parts import byte_symbols
 from regard.errors import DataError
 
 

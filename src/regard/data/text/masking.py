@@ -11,9 +11,6 @@ import numpy.typing as npt
 
 from regard.data.pipeline.corpus import Integers
 
-MASK = "<mask>"
-GAPS = tuple(f"<gap_{number}>" for number in range(64))
-
 # What becomes of a hidden token: most are masked, but a model that fine-tuning shows no mask must look at all others too.
 MASKED, REPLACED = 0.8, 0.1  # the rest stay as they are
 

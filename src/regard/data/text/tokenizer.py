@@ -15,46 +15,32 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tokenizers
 
 from regard.data.formats.rows import excerpt
+from regard.data.text.roles import NO_TOKEN, SPECIALS, Roles, own_roles, roles_file
+from regard.data.text.tokenizer_parts import (
+    FORMS,
+    IMPORTED,
+    as_text_only,
+    hidden_tokens,
+    imported_parts,
+    own_parts,
+    unknown_token,
+    vocabulary_of,
+    without_space_in_front,
+)
 from regard.errors import DataError, UsageError, did_you_mean
 from regard.regular_files import MEGABYTE, read_regular
 
 # How a run's vocabulary folder calls the files: one for all text, or one for each side of a translation.
 SHARED, SOURCE, TARGET = "shared.json", "source.json", "target.json"
 
-MOST_FILE = 256 * MEGABYTE
-
-SPECIALS = ("<pad>", "<start>", "<end>", "<unk>")
-"""What every vocabulary has: as tokens 0 to 3 where we learned it, behind all others where it was brought along.
-
-No text is ever encoded as one of them, but for what is unknown.
-"""
-
-FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
-"""The Unicode forms to which text can be normalised, as the library calls them."""
-
-SPACE = "▁"
-"""What `unigram` and `wordpiece` write for a space."""
-
-LOSS: Mapping[str, str] = {
-    "bpe": "",
-    "bytes": "",
-    "tiktoken": "",
-    "unigram": "Characters that were not in the training text are dropped, and the character ▁ becomes a space.",
-    "wordpiece": "Words with a character that was not in the training text are dropped, as are words of more than"
-    " 100 characters, and the character ▁ becomes a space.",
-    "characters": "Characters that are not in the vocabulary are dropped.",
-    "words": "Words that are not in the vocabulary are dropped, and white space becomes one space between all words"
-    " and punctuation marks.",
-}
-"""What decode(encode(text)) loses, for each kind, beside case and Unicode form; nothing where the sentence is empty."""
-
-_FRONT = {"bpe": "Ġ", "unigram": SPACE, "wordpiece": SPACE}  # the token of a space that was put in front of the text
+MOST_FILE, MOST_ROLES = 256 * MEGABYTE, MEGABYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +58,38 @@ class Piece:
 
 
 class Tokenizer:
-    """Encodes and decodes; made by `learn`, `read_tiktoken` or `Tokenizer.load`."""
+    """Encodes and decodes; made by `learn`, `read_tiktoken` or `Tokenizer.load`.
 
-    def __init__(self, library: tokenizers.Tokenizer) -> None:
-        self._specials = {id for id, token in library.get_added_tokens_decoder().items() if token.special}
-        for special in SPECIALS:
-            if library.token_to_id(special) not in self._specials:
-                raise DataError(f"it has no special token {special}.")
+    roles: which of its special tokens does what, where it came along with somebody else's weights; by default our names do
+    """
+
+    def __init__(self, library: tokenizers.Tokenizer, roles: Roles | None = None) -> None:
         file = json.loads(library.to_str())
-        self.kind = _kind_of(file)
+        self._specials = {id for id, token in library.get_added_tokens_decoder().items() if token.special}
         # Not kept in the file: without it, "<pad>" inside a text would become the token.
         library.encode_special_tokens = True
         self._library = library
-        steps = _normalisers(file)
-        self.spaced = "Prepend" in steps  # whether each text is given a space in front
-        self.lowercase = "Lowercase" in steps  # whether all text is lower-cased
-        self.normalisation = next((form.lower() for form in FORMS if form in steps), "none")
-        self._front = _FRONT.get(self.kind) if self.spaced else None
-        self._bytes = byte_symbols() if self.kind in ("bpe", "bytes", "tiktoken") else None
-        self.pad_id, self.start_id, self.end_id, self.unknown_id = map(self.id_of, SPECIALS)
+        self.roles = own_roles(self.specials) if roles is None else roles
+        self._parts = own_parts(file) if roles is None else imported_parts(file)
+        self.kind = self._parts.kind
+        self.spaced = self._parts.spaced  # whether each text is given a space in front
+        self.lowercase = self._parts.lowercase  # whether all text is lower-cased
+        self.normalisation = self._parts.normalisation
+        self.n_pieces = int(library.get_vocab_size())  # which may be more than there are rows for: see `Roles`
+        self.roles.check(self.specials, n_tokens=self.n_pieces)
+        self._named = {name: self.specials[token] for name, token in self.roles.named().items()}
+        self.pad_id, self.start_id, self.end_id, self.unknown_id = (
+            self._named.get(name, NO_TOKEN) for name in SPECIALS
+        )
+        self.prefix = tuple(self.specials[token] for token in self.roles.prefix)
+        self._never_read = frozenset() if roles is None else self._forbidden(file)
+        self._hidden = {} if roles is None else hidden_tokens(file)
+
+    def _forbidden(self, file: Mapping[str, Any]) -> frozenset[int]:
+        """Which ids no text may have, though the library could give them: special tokens, and such as have no row."""
+        beyond = range(self.vocab_size, self.n_pieces)
+        unknown = set() if unknown_token(file) is None else {self.unknown_id}
+        return frozenset((self._specials | {*beyond}) - unknown)
 
     @property
     def lossless(self) -> bool:
@@ -100,10 +99,17 @@ class Tokenizer:
     @property
     def loss(self) -> str:
         """What decode(encode(text)) loses beside case and Unicode form, as a sentence; empty for nothing."""
-        return LOSS[self.kind]
+        return self._parts.loss
+
+    @property
+    def keeps_spaces(self) -> bool:
+        """Whether white space is kept as it stands."""
+        return self._parts.keeps_spaces
 
     def changes(self, text: str) -> bool:
         """Say whether a text is read otherwise than it is written: lower-cased, or in another Unicode form."""
+        if self._parts.normalise is not None:
+            return self._parts.normalise(text) != text
         if self.lowercase and text != text.lower():
             return True
         form = next((form for form in FORMS if form.lower() == self.normalisation), None)
@@ -111,24 +117,74 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        return int(self._library.get_vocab_size())
+        """How many rows an embedding has for it: as many as there are tokens, or more where others have padded it."""
+        return self.roles.rows or self.n_pieces
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are; ids from here on are never written."""
+        return min(self.n_pieces, self.vocab_size)
 
     @property
     def vocabulary(self) -> dict[str, int]:
         """Each token as the file spells it, with its id."""
-        return dict(sorted(self._library.get_vocab().items(), key=lambda entry: entry[1]))
+        tokens = sorted(self._library.get_vocab().items(), key=lambda entry: entry[1])
+        return dict(tokens[: self.n_tokens])
 
-    @property
+    @cached_property
     def specials(self) -> dict[str, int]:
         """Every special token with its id: the four, and those asked for on learning."""
         return {str(self._library.id_to_token(id)): id for id in sorted(self._specials)}
 
+    def has_special(self, special: str) -> bool:
+        """Whether there is such a special token, by its own name or by ours."""
+        return special in self._named or special in self.specials
+
     def id_of(self, special: str) -> int:
-        """Return the id of a special token, such as one asked for on learning."""
-        id = self._library.token_to_id(special)
-        if id not in self._specials:
+        """Return the id of a special token, such as one asked for on learning, by our name for its role or by its own."""
+        if not self.has_special(special):
             raise UsageError(f"There is no special token '{special}'.", did_you_mean(special, self.specials))
-        return int(id)
+        return self._named[special] if special in self._named else self.specials[special]
+
+    @property
+    def gap_ids(self) -> tuple[int, ...]:
+        """The tokens that stand for spans that are left out, in their order."""
+        return tuple(self.specials[token] for token in self.roles.gaps)
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        """What a document of running text begins with: its prefix, or else the end token of the one before."""
+        return self.prefix or (self.end_id,)
+
+    @property
+    def boundary(self) -> tuple[int, ...]:
+        """What stands in front of each document of running text: the end of the one before, and its own beginning."""
+        return self.opening if self.opening[0] == self.end_id else (self.end_id, *self.opening)
+
+    def unwritten(self, *, unknown: bool = False) -> tuple[int, ...]:
+        """Tokens that no target holds, and so are never to be written: padding and start, with `unknown` what is unknown.
+
+        Never the end token, which may have other roles too.
+        """
+        found = {self.pad_id, self.start_id} | ({self.unknown_id} if unknown else set())
+        return tuple(sorted(found - {self.end_id, NO_TOKEN}))
+
+    @cached_property
+    def continuing(self) -> "Tokenizer":
+        """The tokenizer of text that goes on: the same, but without a space in front where one was imported with it."""
+        if self.kind != IMPORTED or not self.spaced:
+            return self
+        file = without_space_in_front(json.loads(self._library.to_str()))
+        return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(file)), self.roles)
+
+    @cached_property
+    def _text_only(self) -> tokenizers.Tokenizer:
+        """The same library, to which the names of special tokens are text like any other."""
+        file = json.loads(self._library.to_str())
+        names = {*self.specials} & vocabulary_of(file)
+        library = tokenizers.Tokenizer.from_str(json.dumps(as_text_only(file, names)))
+        library.encode_special_tokens = True
+        return library
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without any special token."""
@@ -137,10 +193,37 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many texts at once, on all cores."""
         try:
-            return [encoding.ids for encoding in self._library.encode_batch_fast(texts, add_special_tokens=False)]
+            found = [encoding.ids for encoding in self._library.encode_batch_fast(texts, add_special_tokens=False)]
         except TypeError:
             _refuse_surrogates(texts)
             raise
+        if self.kind != IMPORTED:
+            return found
+        return [ids if self._is_plain(ids) else self._read(text)[0] for text, ids in zip(texts, found, strict=True)]
+
+    def _is_plain(self, ids: Sequence[int]) -> bool:
+        """Whether the ids that the library gives can be taken as they are."""
+        return self._never_read.isdisjoint(ids) and not (self._hidden and self.unknown_id in ids)
+
+    def _read(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Encode a text for which the library gives ids that are not plain; return them and their spans.
+
+        What is named like a special token is text like any other. A piece without a row is unknown. And what this side's
+        pieces do not know may be a token of the other side's.
+        """
+        encoding = self._text_only.encode(text, add_special_tokens=False)
+        beyond = range(self.vocab_size, self.n_pieces)
+        ids, spans = [], []
+        for id, token, span in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
+            if id in beyond:
+                id = self.unknown_id
+            elif id == self.unknown_id:
+                id = self._hidden.get(token, id)
+            elif id in self._never_read:
+                continue
+            ids.append(id)
+            spans.append(span)
+        return ids, spans
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids; special tokens are dropped, bytes that make no character become U+FFFD."""
@@ -155,11 +238,15 @@ class Tokenizer:
         """Return for each of many texts its ids, and for each id where the characters begin and end that it stands for."""
         _refuse_surrogates(texts)
         found = []
-        for encoding in self._library.encode_batch(texts, add_special_tokens=False):
-            spans = list(encoding.offsets)
-            if encoding.tokens[:1] == [self._front]:
+        for text, encoding in zip(texts, self._library.encode_batch(texts, add_special_tokens=False), strict=True):
+            ids, spans = list(encoding.ids), list(encoding.offsets)
+            if not self._is_plain(ids):
+                ids, spans = self._read(text)
+            # Others put a space only in front of text that does not begin with one.
+            own = self.kind != IMPORTED or not text[:1].isspace()
+            if encoding.tokens[:1] == [self._parts.front] and own:
                 spans[0] = (0, 0)
-            found.append((list(encoding.ids), spans))
+            found.append((ids, spans))
         return found
 
     def unknown(self, text: str) -> list[str]:
@@ -177,64 +264,96 @@ class Tokenizer:
 
     def piece_text(self, id: int) -> str:
         """Return one token as people read it: " dog", "s"; a byte that is no whole character as "⟨E2⟩"."""
-        token = self._library.id_to_token(id)
-        if token is None:
+        if not 0 <= id < self.vocab_size:
             raise UsageError(f"There is no token {id}: the vocabulary has {self.vocab_size}.")
-        if id in self._specials or self.kind in ("characters", "words"):
-            return str(token)
-        if self._bytes is None:
-            return str(token).removeprefix("##").replace(SPACE, " ")
-        data = bytes(self._bytes[symbol] for symbol in token)
-        shown = data.decode("utf-8", errors="surrogateescape")
-        return "".join(f"⟨{ord(c) - 0xDC00:02X}⟩" if "\udc80" <= c <= "\udcff" else c for c in shown)
+        if id >= self.n_pieces:
+            return f"⟨{id}⟩"  # a row of the embedding that no token has
+        token = str(self._library.id_to_token(id))
+        return token if id in self._specials else self._parts.spell(token)
 
     def to_json(self) -> str:
         """Return the file's text; the same tokenizer always gives the same."""
         return str(self._library.to_str(pretty=True))
 
     def fingerprint(self) -> str:
-        """Return a hash of the file's text."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """Return a hash of the file's text, and of its roles where they stand in a file of their own."""
+        roles = self.roles.to_json() if self.kind == IMPORTED else ""
+        return hashlib.sha256((self.to_json() + roles).encode()).hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all, and beside it the roles of an imported one."""
         path = Path(path)
-        # Under such a name, a run deletes what a kill leaves of it.
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".tmp-{path.name}-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(self.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        if self.kind == IMPORTED:
+            _write(roles_file(path), self.roles.to_json())
+        else:
+            roles_file(path).unlink(missing_ok=True)  # which an imported one has left, and would speak for this one
+        _write(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote, with its roles if they stand beside it."""
+        from regard.data.text.imported_check import check_imported, check_patterns
         from regard.data.text.tokenizer_check import check_ids, check_parts  # which builds tokenizers
 
         remedy = "Give a tokenizer.json that regard has written."
+        content = _read_file(Path(path), remedy)
+        beside = roles_file(Path(path))
         try:
-            content = read_regular(Path(path), most=MOST_FILE)
-        except FileNotFoundError:
-            raise DataError(f"{path}: there is no such file.", remedy) from None
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}.", remedy) from None
-        try:
-            library = tokenizers.Tokenizer.from_str(content.decode())
+            roles = _load_roles(beside, remedy) if os.path.lexists(beside) else None
+            text = content.decode()
+            if roles is not None:
+                check_patterns(json.loads(text))  # before the library compiles any
+            library = tokenizers.Tokenizer.from_str(text)
             check_ids(library)
+            if roles is not None:
+                check_imported(library, roles)
+                return cls(library, roles)
             tokenizer = cls(library)
             form = tokenizer.normalisation
             check_parts(library, kind=tokenizer.kind, lowercase=tokenizer.lowercase, normalisation=form)
             return tokenizer
         except DataError as error:
+            if error.remedy == remedy:
+                raise
             raise DataError(f"{path}: not a tokenizer of regard: {error.problem}", remedy) from None
-        except Exception as error:  # the library raises nothing more particular
+        except BaseException as error:  # the library raises nothing more particular; a panic of it is no Exception
+            if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)):
+                raise
             raise DataError(f"{path}: not a tokenizer file: {excerpt(str(error), characters=200)}.", remedy) from error
+
+
+def _read_file(path: Path, remedy: str, *, most: int = MOST_FILE) -> bytes:
+    try:
+        return read_regular(path, most=most)
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file.", remedy) from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}.", remedy) from None
+
+
+def _load_roles(path: Path, remedy: str) -> Roles:
+    content = _read_file(path, remedy, most=MOST_ROLES)
+    try:
+        return Roles.from_json(content.decode())
+    except DataError as error:
+        raise DataError(f"{path}: not the roles of a tokenizer: {error.problem}", remedy) from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not the roles of a tokenizer: it is not UTF-8.", remedy) from None
+
+
+def _write(path: Path, text: str) -> None:
+    # Under such a name, a run deletes what a kill leaves of it.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".tmp-{path.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _refuse_surrogates(texts: Iterable[str]) -> None:
@@ -245,36 +364,3 @@ def _refuse_surrogates(texts: Iterable[str]) -> None:
                 f"Half a surrogate pair, U+{ord(found[0]):04X}, stands at character {found.start()} of a text.",
                 "Decode the text as UTF-8, or UTF-16, before it is encoded.",
             )
-
-
-def _kind_of(file: Mapping[str, Any]) -> str:
-    """Tell the kind from the parts in the file, so that the file needs nothing beside them."""
-    model = file["model"]["type"]
-    cut = file["pre_tokenizer"] or {}
-    if model == "BPE" and cut.get("type") == "ByteLevel":
-        return "bpe" if cut["use_regex"] else "bytes"
-    if model == "BPE" and [part["type"] for part in cut.get("pretokenizers", [])] == ["Split", "ByteLevel"]:
-        return "tiktoken"
-    if model in ("WordLevel", "WordPiece") and file["model"]["unk_token"] not in file["model"]["vocab"]:
-        raise DataError("it has no token for unknown words.")
-    if model in ("Unigram", "WordPiece"):
-        return str(model).lower()
-    if model == "WordLevel":
-        return "characters" if file["decoder"] else "words"
-    raise DataError(f"{model} is none of its kinds.")
-
-
-def _normalisers(file: Mapping[str, Any]) -> list[str]:
-    """What is done to a text before it is cut, in order, by the names of the library."""
-    first = file["normalizer"] or {"type": "Sequence", "normalizers": []}
-    return [one["type"] for one in first.get("normalizers", [first])]
-
-
-def byte_symbols() -> dict[str, int]:
-    """Return the byte that each symbol of byte-level BPE stands for (GPT-2's table).
-
-    Bytes that print as Latin-1 stand for themselves, the others in order for the symbols from U+0100.
-    """
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in sorted(printable)} | {chr(256 + n): byte for n, byte in enumerate(hidden)}

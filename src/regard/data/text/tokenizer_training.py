@@ -20,7 +20,9 @@ from typing import Any
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from regard.data.text.tokenizer import FORMS, SPACE, SPECIALS, Tokenizer, byte_symbols
+from regard.data.text.roles import SPECIALS
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_parts import FORMS, SPACE, byte_symbols
 from regard.errors import DataError, UsageError, did_you_mean
 
 KINDS = ("bpe", "bytes", "unigram", "wordpiece", "characters", "words")
@@ -38,7 +40,7 @@ MOST_ONCE = 0.4  # of all words; where more occur once, most of a new text would
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 # A word may hold hyphens and apostrophes inside (t-shirt, dog's); a run of punctuation is a word of its own.
-_WORD = r"\w+(?:[-'’]\w+)*|[^\w\s]+"
+WORD = r"\w+(?:[-'’]\w+)*|[^\w\s]+"
 
 
 def learn(
@@ -186,7 +188,7 @@ def blank(kind: str, *, running: bool, lowercase: bool = False, normalisation: s
             library.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
             library.decoder = decoders.Fuse()
         else:
-            library.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), "removed", invert=True)
+            library.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
     if steps := _normalisers(kind, running=running, lowercase=lowercase, normalisation=normalisation):
         library.normalizer = normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
     return library

@@ -73,6 +73,8 @@ def fitted_tokenizer(
         lowercase = letters.of_all(letters.watched(sides()))
     if lowercase in ("auto", AS_SAVED, given.lowercase):
         return given
+    if given.kind not in KINDS:
+        raise _own_case(given, bool(lowercase))
     return with_lowercase(given, bool(lowercase))
 
 
@@ -91,7 +93,7 @@ def case_notes(config: TokenizerConfig, tokenizers: Mapping[str, Tokenizer]) -> 
 def check_specials(tokenizer: Tokenizer, specials: Sequence[str]) -> None:
     """Refuse a vocabulary that was learned without tokens that are needed."""
     for special in specials:
-        if special not in tokenizer.specials:
+        if not tokenizer.has_special(special):
             raise ConfigError(
                 f"The vocabulary has no token {special}: it was learned for another task.",
                 "Take that of a run of the same task, or let a new one be learned.",
@@ -129,9 +131,15 @@ def given_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
             f"tokenizer.normalisation is {config.normalisation}, and that of {config.file} is {tokenizer.normalisation}.",
             "Leave tokenizer.normalisation out where tokenizer.file is given.",
         )
-    if config.lowercase is True and tokenizer.kind not in KINDS:
-        raise ConfigError(
-            f"tokenizer.lowercase is true, and a vocabulary of kind {tokenizer.kind} reads text as it stands.",
-            "Leave tokenizer.lowercase out, or lower-case the files.",
-        )
+    if config.lowercase is True and tokenizer.kind not in KINDS and not tokenizer.lowercase:
+        raise _own_case(tokenizer, True)
     return tokenizer
+
+
+def _own_case(tokenizer: Tokenizer, lowercase: bool) -> ConfigError:
+    """What is said where a vocabulary that others have learned is to read capitals otherwise than it does."""
+    reads = "lower-cases text" if tokenizer.lowercase else "reads text as it stands"
+    return ConfigError(
+        f"tokenizer.lowercase is {str(lowercase).lower()}, and a vocabulary of kind {tokenizer.kind} {reads}.",
+        "Leave tokenizer.lowercase out, or lower-case the files." if lowercase else "Leave tokenizer.lowercase out.",
+    )

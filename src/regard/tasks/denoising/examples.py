@@ -72,7 +72,7 @@ class SegmentExamples(CorpusExamples):
         self.tokenizer = tokenizer
         self.longest = longest
         self.stream: Integers = corpus.ragged["ids"].values
-        starts, lengths = _cut(_documents(corpus, tokenizer.end_id), longest)
+        starts, lengths = _cut(_documents(corpus, tokenizer.end_id), longest, n_before=len(tokenizer.boundary))
         if corpus.facts["n_unknown"]:
             known = (self.stream != tokenizer.unknown_id) & (self.stream != tokenizer.end_id)
             counts = np.add.reduceat(known, starts, dtype=np.int64) if len(starts) else starts
@@ -108,11 +108,16 @@ def _documents(corpus: Corpus, end_id: int) -> npt.NDArray[np.int64]:
     return np.asarray(firsts[ids.values[firsts] == end_id], dtype=np.int64)
 
 
-def _cut(ends: npt.NDArray[np.int64], longest: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut what stands between the ends into as few equal segments as may be; return their starts and lengths."""
-    n_tokens = np.diff(ends) - 1
+def _cut(
+    ends: npt.NDArray[np.int64], longest: int, *, n_before: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut what stands between the ends into as few equal segments as may be; return their starts and lengths.
+
+    n_before: how many tokens from the end of a document on stand in front of the next
+    """
+    n_tokens = np.diff(ends) - n_before
     counts = -(-n_tokens // longest)
     document = np.repeat(np.arange(len(counts)), counts)
     nth = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)  # of its document
     first, last = (place * n_tokens[document] // counts[document] for place in (nth, nth + 1))
-    return ends[document] + 1 + first, last - first
+    return ends[document] + n_before + first, last - first

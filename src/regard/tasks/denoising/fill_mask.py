@@ -8,6 +8,7 @@ from typing import Any
 
 from regard.data.formats.rows import excerpt
 from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.tokenizer_parts import IMPORTED
 from regard.data.text.tokenizer_training import SPACED
 from regard.errors import UsageError
 from regard.tasks.offers import max_length
@@ -15,7 +16,12 @@ from regard.tasks.results import Result, one_line
 
 BLANK = "[MASK]"
 _BLANKS = re.compile(r"\[MASK\]|<mask>")
-_WITH_SPACE = (*SPACED, "tiktoken", "words")  # kinds in which a space belongs to the token behind it, or to none
+_WITH_SPACE = (
+    *SPACED,
+    "tiktoken",
+    "words",
+    IMPORTED,
+)  # kinds in which a space belongs to the token behind it, or to none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +200,8 @@ def list_texts(texts: Iterable[str]) -> str:
 
 def _encode_behind(text: str, tokenizer: Tokenizer) -> list[int]:
     """Encode text that goes on behind something, and so gets no space in front."""
-    if not text or not tokenizer.spaced:
-        return tokenizer.encode(text) if text else []
+    if not text or not tokenizer.spaced or tokenizer.kind == IMPORTED:
+        return tokenizer.continuing.encode(text) if text else []
     # A character of another kind, so that no token spans it and the text.
     pieces = tokenizer.pieces(("(" if text[0].isalnum() else "a") + text)
     return [piece.id for piece in pieces if piece.start > 0]

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig
-from regard.data.text.masking import MASK, MASKED, REPLACED, Choices, mask_tokens
+from regard.data.text.masking import MASKED, REPLACED, Choices, mask_tokens
+from regard.data.text.roles import MASK
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError
 from regard.evaluation.baselines.baseline import Baseline
@@ -83,6 +84,7 @@ class MaskedLMTask(HiddenTextTask):
         """Which tokens (V,) stand for text."""
         ordinary = np.ones(self.tokenizer.vocab_size, dtype=np.bool_)
         ordinary[list(self.tokenizer.specials.values())] = False
+        ordinary[self.tokenizer.n_tokens :] = False
         return ordinary
 
     def hide(self, batch: SegmentBatch, *, anew: bool) -> tuple[Indices, Choices]:

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
-from regard.data.text.masking import GAPS, corrupt_spans
+from regard.data.text.masking import corrupt_spans
+from regard.data.text.roles import GAPS
 from regard.decoding.result import Hypothesis
 from regard.decoding.rules import ForcedPrefix
 from regard.errors import UsageError
@@ -49,7 +50,7 @@ from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices, Sample
 from regard.tasks.token_loss import token_loss, token_losses
-from regard.tasks.translation.examples import PairBatch, pair_batch
+from regard.tasks.translation.examples import PairBatch, pair_batch, source_row
 
 GAP_TOKENS = 16  # the most that are written for a gap, the gap's own among them, where nobody says how many
 NGRAM_ORDER = 3  # of the baseline
@@ -80,7 +81,7 @@ class DenoisingTask(HiddenTextTask):
     @cached_property
     def gaps(self) -> tuple[int, ...]:
         """The ids of the gap tokens."""
-        return tuple(map(self.tokenizer.id_of, GAPS))
+        return self.tokenizer.gap_ids
 
     def hide(self, batch: SegmentBatch, *, anew: bool) -> tuple[list[list[int]], list[list[int]]]:
         """Hide spans of a batch: the texts with gaps, and what was in these."""
@@ -136,7 +137,7 @@ class DenoisingTask(HiddenTextTask):
             return ()
         sources, targets = self.hide(batch, anew=False)
         counts = [sum(id in self.gaps for id in source) for source in sources]
-        ended = [[*source, self.tokenizer.end_id] for source in sources]
+        ended = [source_row(self.tokenizer, source) for source in sources]
         greedy = GenerationOptions(decoding=replace(decoding, beam=1, sample=False))
         written = self._generate(self._generator(model, greedy), ended, counts)
         return tuple(
@@ -194,7 +195,7 @@ class DenoisingTask(HiddenTextTask):
 
     def _row(self, blanks: Blanks) -> list[int]:
         """What an encoder reads of a text with blanks."""
-        return [*blanks.row(self.gaps[: blanks.count]), self.tokenizer.end_id]
+        return source_row(self.tokenizer, blanks.row(self.gaps[: blanks.count]))
 
     def _filled(self, blanks: Blanks, windows: Sequence[Window], outputs: Sequence[Hypothesis]) -> Filled:
         """The text with what was written for the blanks of each of its windows."""
@@ -226,7 +227,8 @@ class DenoisingTask(HiddenTextTask):
         longest = [generator.decoding.max_length or GAP_TOKENS * count + 1 for count in counts]
         limits = torch.tensor(longest, device=generator.device).clamp(max=longest_output([generator.decoder]))
         begin = ForcedPrefix([[self.gaps[0]]] * len(sources))  # as every target does
-        return [one.best for one in generator.decode(inputs, limits, rules=[begin], keys=keys)]
+        prompt = generator.target_prompt(len(sources))
+        return [one.best for one in generator.decode(inputs, limits, prompt=prompt, rules=[begin], keys=keys)]
 
     def spans(self, ids: Sequence[int], log_probs: Sequence[float], count: int) -> list[Span]:
         """What was written behind each of so many gap tokens; nothing, without any probability, for one that is missing."""

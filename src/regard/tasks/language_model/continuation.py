@@ -68,6 +68,12 @@ def has_choice(decoding: DecodingConfig) -> bool:
     return decoding.beam > 1
 
 
+def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """The ids of a prompt behind what stands in front of every text; an empty one is what begins a document."""
+    ids = tokenizer.encode(prompt)
+    return [*tokenizer.prefix, *ids] if ids else list(tokenizer.opening)
+
+
 class TextGrowth:
     """Turns tokens that come one by one into text, whole characters only: their bytes may be spread over several tokens."""
 
@@ -107,7 +113,7 @@ class Continuer:
         self.context = context_length(model)
         decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
-        never = (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id)
+        never = tokenizer.unwritten(unknown=True)
         self.generator = Generator(tokenizer, decoder, decoding, options, device=self.device, never=never)
 
     def generate(self, prompts: Sequence[str], *, progress: Count | None = None) -> list[Continuation]:
@@ -157,8 +163,8 @@ class Continuer:
             yield rest
 
     def _encode(self, prompt: str) -> list[int]:
-        """The ids of a prompt; the end token alone, which begins a document, if it is empty."""
-        ids = self.tokenizer.encode(prompt) or [self.tokenizer.end_id]
+        """The ids of a prompt."""
+        ids = prompt_ids(self.tokenizer, prompt)
         if self.context is not None and len(ids) > self.context:
             raise UsageError(
                 f"The prompt '{excerpt(prompt)}' has {len(ids):,} tokens, and the model reads at most {self.context:,}.",
@@ -167,7 +173,7 @@ class Continuer:
         return ids
 
     def _prompt(self, rows: Sequence[Sequence[int]]) -> Prompt:
-        return Prompt.of(rows, self.device, start_id=self.tokenizer.end_id)
+        return Prompt.of(rows, self.device, start_id=self.tokenizer.opening[0])
 
     def _limits(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         return torch.full((len(rows),), self.decoding.max_length or MAX_LENGTH, device=self.device)

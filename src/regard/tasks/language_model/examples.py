@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.pipeline.corpus import Corpus, Integers
+from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.batches import pad, stream_locations
 from regard.tasks.task import Indices
 
@@ -20,7 +21,8 @@ from regard.tasks.task import Indices
 class WindowBatch:
     """ids (B, T) and what follows each of them, `targets` (B, T).
 
-    mask:       (B, T), which of them are real: the ends of the stream may be shorter than a window; None for all
+    mask:       (B, T), which of them are real and to be predicted: the ends of the stream may be shorter than a window, and
+                what stands in front of every document is given; None for all
     documents:  (B, T), which document of its window each token belongs to; None where no window has several
     """
 
@@ -34,24 +36,27 @@ class WindowExamples:
     """Windows of `context` tokens over an encoded corpus, in batches under a budget of tokens."""
 
     def __init__(
-        self, corpus: Corpus, files: Sequence[str], *, end_id: int, context: int, batch_tokens: int, seed: int
+        self, corpus: Corpus, files: Sequence[str], *, tokenizer: Tokenizer, context: int, batch_tokens: int, seed: int
     ) -> None:
         self.corpus = corpus
         self.files = files
-        self.stream: Integers = corpus.ragged["ids"].values
-        self.end_id = end_id
+        # Before the first document there is none whose end would have to be read.
+        self._skipped = len(tokenizer.boundary) - len(tokenizer.opening)
+        self.stream: Integers = corpus.ragged["ids"].values[self._skipped :]
+        self.end_id = tokenizer.end_id
+        self.begin_id = tokenizer.opening[0]
+        # What stands in front of every document is given, and not predicted; but for the end of the one before.
+        self.given = [id for id in tokenizer.prefix if id != tokenizer.end_id]
+        self._last = len(self.stream) - 1
+        n_given = int(np.isin(self.stream[1:], self.given).sum()) if self.given else 0
+        self.n_tokens = self._last - n_given  # which are predicted
         self.context = context
         self.batch_size = max(1, batch_tokens // context)
         self.seed = seed
 
     def __len__(self) -> int:
         """How many windows there are."""
-        return -(-self.n_tokens // self.context)
-
-    @property
-    def n_tokens(self) -> int:
-        """How many tokens are predicted: all but the very first."""
-        return len(self.stream) - 1
+        return -(-self._last // self.context)
 
     def about_size(self) -> str:
         return f"{self.corpus.facts['n_bytes']:,} bytes"
@@ -63,7 +68,7 @@ class WindowExamples:
         random = np.random.default_rng([self.seed, epoch])
         # The first window begins before the stream, and is cut to what lies inside it.
         first = int(random.integers(*self._shifts())) - self.context
-        starts = np.arange(first, self.n_tokens, self.context, dtype=np.int64)
+        starts = np.arange(first, self._last, self.context, dtype=np.int64)
         return self._batches(random.permutation(starts))
 
     def _shifts(self) -> tuple[int, int]:
@@ -71,11 +76,11 @@ class WindowExamples:
 
         With a shift below the rest of the last window there is one window more than with others: the larger half is taken.
         """
-        rest = self.n_tokens % self.context
+        rest = self._last % self.context
         return (1, rest) if rest > self.context / 2 and rest > 1 else (max(rest, 1), max(self.context, 2))
 
     def fixed_order(self) -> list[Indices]:
-        return self._batches(np.arange(0, self.n_tokens, self.context, dtype=np.int64))
+        return self._batches(np.arange(0, self._last, self.context, dtype=np.int64))
 
     def _batches(self, starts: Indices) -> list[Indices]:
         return [starts[first : first + self.batch_size] for first in range(0, len(starts), self.batch_size)]
@@ -88,7 +93,10 @@ class WindowExamples:
         mask = None
         if lengths.min() < lengths.max():
             mask = torch.arange(ids.shape[1], device=device) < torch.from_numpy(lengths).to(device)[:, None]
-        begins = ids == self.end_id
+        if self.given:
+            predicted = ~torch.isin(targets, torch.tensor(self.given, device=device))
+            mask = predicted if mask is None else mask & predicted
+        begins = ids == self.begin_id
         documents = begins.cumsum(1) if bool(begins[:, 1:].any()) else None
         return WindowBatch(ids, targets, mask, documents)
 
@@ -96,4 +104,4 @@ class WindowExamples:
         return len(indices) * self.context
 
     def places(self, indices: Indices) -> list[str]:
-        return stream_locations(self.corpus, self.files, np.maximum(indices, 0))
+        return stream_locations(self.corpus, self.files, np.maximum(indices, 0) + self._skipped)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DataConfig, DecodingConfig, RunConfig
-from regard.data.pipeline.corpus import Corpus
+from regard.data.pipeline.corpus import Corpus, Integers
 from regard.errors import ConfigError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.baselines.kneser_ney import KneserNey, windows
@@ -28,7 +28,7 @@ from regard.tasks.baseline_inputs import MOST_TOKENS, ngram_order, stretches
 from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import fixed_batches, summed_loss
 from regard.tasks.evaluation import Evaluation
-from regard.tasks.language_model.continuation import Continuation, Continuer
+from regard.tasks.language_model.continuation import Continuation, Continuer, prompt_ids
 from regard.tasks.language_model.corpus_loss import text_costs
 from regard.tasks.language_model.examples import WindowBatch, WindowExamples
 from regard.tasks.offers import can_decode, device_of
@@ -70,14 +70,22 @@ class LanguageModelTask(RunningTextTask):
         """An n-gram model."""
         assert isinstance(train, WindowExamples)
         stream = stretches(train.stream, MOST_TOKENS)
-        return [KneserNey.fit(*windows(stream, self.ngram_order), self.tokenizer.vocab_size)]
+        return [KneserNey.fit(*self._ngrams(train, stream), self.tokenizer.vocab_size)]
 
     def score_baseline(self, baseline: Baseline, examples: Examples, *, n_samples: int) -> list[Score]:
         """Score all of a text, in the unit of the model."""
         assert isinstance(examples, WindowExamples) and isinstance(baseline, KneserNey)
-        nats = baseline.cross_entropy(*windows(examples.stream, self.ngram_order))
+        nats = baseline.cross_entropy(*self._ngrams(examples, examples.stream))
         n_bytes = examples.corpus.facts["n_bytes"] if self.keeps(examples) else None
         return text_scores(nats, n_tokens=examples.n_tokens, n_bytes=n_bytes)
+
+    def _ngrams(self, text: WindowExamples, stream: Integers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What is predicted of a stream, and the tokens before it; see `windows`."""
+        tokens, before = windows(stream, self.ngram_order)
+        if not text.given:
+            return tokens, before
+        predicted = ~np.isin(tokens, text.given)
+        return tokens[predicted], before[predicted]
 
     def losses(self, model: nn.Module, text: WindowExamples, *, progress: Count = no_count) -> npt.NDArray[np.float64]:
         """The cross entropy of each token of a text but the first, in their order."""
@@ -93,7 +101,7 @@ class LanguageModelTask(RunningTextTask):
     def keeps(self, text: WindowExamples) -> bool:
         """Whether the tokens hold all of a text: what is lost costs nothing, and its bytes would flatter."""
         facts = text.corpus.facts
-        return self.tokenizer.kind != "words" and not facts["n_unknown"] and not facts["n_changed"]
+        return self.tokenizer.keeps_spaces and not facts["n_unknown"] and not facts["n_changed"]
 
     def notes(self, text: WindowExamples) -> tuple[str, ...]:
         """What a reader of a text's scores should know."""
@@ -102,9 +110,9 @@ class LanguageModelTask(RunningTextTask):
             of_all = f"{n_unknown:,} of {text.n_tokens:,} tokens"
             notes.append(f"{of_all} are unknown to the vocabulary: there are no bits per byte.")
         elif text.corpus.facts["n_changed"]:
-            changed = (
-                "lower-cased" if self.tokenizer.lowercase else f"normalised ({self.tokenizer.normalisation.upper()})"
-            )
+            form = self.tokenizer.normalisation
+            changed = f"normalised ({form.upper()})" if form != "none" else "changed"
+            changed = "lower-cased" if self.tokenizer.lowercase else changed
             notes.append(f"The text is {changed} when it is read: there are no bits per byte of it as it stands.")
         return tuple(notes)
 
@@ -115,7 +123,7 @@ class LanguageModelTask(RunningTextTask):
 
     def attention(self, model: Any, text: str, result: Continuation, options: GenerationOptions) -> AttentionWeights:
         """How the tokens of a prompt and its first continuation attend to those before them, in the model's last context."""
-        prompt = self.tokenizer.encode(text) or [self.tokenizer.end_id]
+        prompt = prompt_ids(self.tokenizer, text)
         ids = [*prompt, *result.outputs[0].ids][-context_length(self.config) :]
         inputs = torch.tensor([ids], device=device_of(model))
         return read_attention(model, lambda: model(inputs), token_labels(self.tokenizer, ids), causal=True)
@@ -171,7 +179,7 @@ class LanguageModelTask(RunningTextTask):
         return WindowExamples(
             corpus,
             files,
-            end_id=self.tokenizer.end_id,
+            tokenizer=self.tokenizer,
             context=context_length(self.config),
             batch_tokens=self.config.training.batch_tokens,
             seed=self.config.seed,

@@ -47,13 +47,15 @@ def cross_attentions(
     name = check_alignable(model)
     device = device_of(model)
     source, source_lengths = padded(sources, vocabulary.source.pad_id, device)
-    begun = [[vocabulary.target.start_id, *ids] for ids in targets]
+    prefix = vocabulary.target.prefix
+    begun = [[vocabulary.target.start_id, *prefix, *ids] for ids in targets]
     target, _ = padded(begun, vocabulary.target.pad_id, device)
     with recording(model, name) as record, torch.inference_mode():
         model.states(source, source_lengths, target)
     # A Transformer shows all positions in one call (B, H, T, S), a recurrent decoder each in a call of its own.
     weights = torch.cat(record.calls(name), dim=2).mean(1).float().cpu().numpy()  # (B, T, S)
-    return [own[: len(rows), : len(columns)] for own, rows, columns in zip(weights, begun, sources, strict=True)]
+    bounds = zip(weights, begun, sources, strict=True)
+    return [own[len(prefix) : len(rows), : len(columns)] for own, rows, columns in bounds]
 
 
 def link_words(vocabulary: Vocabulary, source: str, ids: Sequence[int], weights: Weights) -> list[Link]:
@@ -62,7 +64,7 @@ def link_words(vocabulary: Vocabulary, source: str, ids: Sequence[int], weights:
         return []
     return align_words(
         weights[: len(ids)],
-        source_words=[*vocabulary.source.words(source), None],
+        source_words=[*([None] * len(vocabulary.source.prefix)), *vocabulary.source.words(source), None],
         target_words=words_of_ids(vocabulary.target, ids),
     )
 

@@ -12,23 +12,31 @@ from torch import Tensor
 
 from regard.data.pairs.dataset import PairDataset, Vocabulary
 from regard.data.pipeline.corpus import Corpus
+from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.batches import CorpusExamples, Rows, pad
 from regard.tasks.task import Indices
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """source (B, S) with its end token, of `source_lengths` (B,); target (B, T) from the start token to the end token."""
+    """source (B, S) with its end token, of `source_lengths` (B,); target (B, T) from the start token to the end token.
+
+    n_given: how many tokens behind the start token stand in front of every target, and are not predicted
+    """
 
     source: Tensor
     source_lengths: Tensor
     target: Tensor
     target_lengths: Tensor
+    n_given: int = 0
 
     def teacher_forced(self) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor, Tensor]:
         """What a model reads, the tokens (B, T) that it is to predict, and the mask (B, T) without padding."""
         read, targets = self.target[:, :-1], self.target[:, 1:]
-        mask = torch.arange(targets.shape[1], device=targets.device) < self.target_lengths[:, None]
+        places = torch.arange(targets.shape[1], device=targets.device)
+        mask = places < self.target_lengths[:, None]
+        if self.n_given:
+            mask &= places >= self.n_given
         return (self.source, self.source_lengths, read), targets, mask
 
 
@@ -42,7 +50,8 @@ class PairExamples(CorpusExamples):
         self.vocabulary = vocabulary
         # One more on each side: the end token of the source, the start or the end token of the target.
         sides = corpus.ragged["source"].lengths, corpus.ragged["target"].lengths
-        self.lengths = np.stack(sides, axis=1, dtype=np.int32, casting="same_kind") + np.int32(1)
+        around = np.array([1 + len(vocabulary.source.prefix), 1 + len(vocabulary.target.prefix)], np.int32)
+        self.lengths = np.stack(sides, axis=1, dtype=np.int32, casting="same_kind") + around
 
     def batch(self, indices: Indices, device: torch.device) -> PairBatch:
         sources, targets = self.corpus.ragged["source"].take(indices), self.corpus.ragged["target"].take(indices)
@@ -58,13 +67,20 @@ class PairExamples(CorpusExamples):
 def pair_batch(sources: Rows, targets: Rows, vocabulary: Vocabulary, device: torch.device) -> PairBatch:
     """Put encoded pairs together, padded behind, with their start and end tokens; the lengths count the end token."""
     read, written = vocabulary.source, vocabulary.target
+    n_read, n_given = 1 + len(read.prefix), len(written.prefix)
     arrays = (
-        pad(sources, read.pad_id, end=read.end_id),
-        np.fromiter((len(ids) + 1 for ids in sources), np.int64, len(sources)),
-        pad(targets, written.pad_id, start=written.start_id, end=written.end_id),
-        np.fromiter((len(ids) + 1 for ids in targets), np.int64, len(targets)),
+        pad(sources, read.pad_id, start=read.prefix, end=read.end_id),
+        np.fromiter((len(ids) + n_read for ids in sources), np.int64, len(sources)),
+        pad(targets, written.pad_id, start=(written.start_id, *written.prefix), end=written.end_id),
+        np.fromiter((len(ids) + n_given + 1 for ids in targets), np.int64, len(targets)),
     )
-    return PairBatch(*(torch.from_numpy(array).to(device) for array in arrays))
+    source, source_lengths, target, target_lengths = (torch.from_numpy(array).to(device) for array in arrays)
+    return PairBatch(source, source_lengths, target, target_lengths, n_given)
+
+
+def source_row(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """What an encoder reads of an encoded source: between what stands in front of every text, and the end token."""
+    return [*tokenizer.prefix, *ids, tokenizer.end_id]
 
 
 def pair_facts(data: PairDataset, train: PairExamples) -> tuple[tuple[str, str], ...]:

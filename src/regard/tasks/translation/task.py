@@ -40,7 +40,7 @@ from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
 from regard.tasks.token_loss import token_loss
-from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts
+from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts, source_row
 from regard.tasks.translation.lengths import UsualSource
 from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions
 from regard.tasks.word_vectors import WordVectors
@@ -88,17 +88,22 @@ class TranslationTask:
         source, target = self.vocabulary.source.vocab_size, self.vocabulary.target.vocab_size
         return {"source_vocab": source, "target_vocab": target}
 
+    @property
+    def n_given(self) -> int:
+        """How many tokens stand in front of every text, of a source or a target."""
+        return max(len(self.vocabulary.source.prefix), len(self.vocabulary.target.prefix))
+
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embeddings; a word without a vector keeps its random one.
 
         Learned positions must reach as far as the longest example may, its end token counted.
         """
         longest, limit = self.config.data.max_length, max_length(model)
-        if limit is not None and longest >= limit:
+        if limit is not None and longest + self.n_given >= limit:
+            around = "one of them for the end" if not self.n_given else f"{1 + self.n_given} of them around a text"
             raise ConfigError(
-                f"data.max_length is {longest:,}, but the model has positions for {limit:,} tokens, one of "
-                "them for the end.",
-                f"Set data.max_length={limit - 1}, or model.max_positions={longest + 1}.",
+                f"data.max_length is {longest:,}, but the model has positions for {limit:,} tokens, {around}.",
+                f"Set data.max_length={limit - 1 - self.n_given}, or model.max_positions={longest + 1 + self.n_given}.",
             )
         for side, vectors in self.word_vectors.items():
             vectors.put_into(model, f"{side}_embedding.tokens.weight", self.config)
@@ -188,7 +193,7 @@ class TranslationTask:
             raise UsageError(
                 f"The text was translated in {result.n_parts} parts, and a picture shows one.", "Give one sentence."
             )
-        source = [*self.vocabulary.source.encode(text.strip()), self.vocabulary.source.end_id]
+        source = source_row(self.vocabulary.source, self.vocabulary.source.encode(text.strip()))
         return written_attention(model, self.vocabulary, source, result.outputs[0].written(self.vocabulary.target))
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: TranslationOptions) -> Evaluation:
@@ -242,8 +247,9 @@ class TranslationTask:
         encoded = zip(
             self.vocabulary.source.encode_batch(sources), self.vocabulary.target.encode_batch(targets), strict=True
         )
-        pairs = [(source, target) for source, target in encoded if max(len(source), len(target)) < limit]
-        lengths = np.array([[len(source) + 1, len(target) + 1] for source, target in pairs]).reshape(-1, 2)
+        around = 1 + self.n_given
+        pairs = [(source, target) for source, target in encoded if max(len(source), len(target)) + around <= limit]
+        lengths = np.array([[len(source), len(target)] for source, target in pairs]).reshape(-1, 2) + around
         batches = (
             pair_batch([pairs[i][0] for i in rows], [pairs[i][1] for i in rows], self.vocabulary, device)
             for rows in batching.fixed_batches(lengths, self.config.training.batch_tokens)

@@ -24,6 +24,7 @@ from regard.tasks.offers import device_of
 from regard.tasks.options import Count, GenerationOptions
 from regard.tasks.results import Result, one_line
 from regard.tasks.translation.alignment import check_alignable, cross_attentions, link_words
+from regard.tasks.translation.examples import source_row
 from regard.tasks.translation.lengths import UsualSource
 
 
@@ -145,8 +146,8 @@ class LineTranslator:
         self.options = options
         decoder = models[0] if len(models) == 1 else Ensemble(models)
         self.generator = Generator(vocabulary.target, decoder, decoding, options, device=device_of(models[0]))
-        self.model_limit = longest_output(models)
-        self.source_limit = min(self.model_limit, max_length)
+        self.model_limit = longest_output(models) - len(vocabulary.target.prefix)
+        self.source_limit = min(longest_output(models) - len(vocabulary.source.prefix), max_length)
         self.usual = usual or UsualSource()
 
     def translate(self, texts: Sequence[str], *, progress: Count | None = None) -> list[Translation]:
@@ -193,7 +194,7 @@ class LineTranslator:
                 number=number,
                 span=span,
                 text=text,
-                source=[*ids, self.vocabulary.source.end_id],
+                source=source_row(self.vocabulary.source, ids),
                 prefix=begun[line] if begun and number == 0 else [],
             )
             for (line, number, span), text, ids in zip(
@@ -240,7 +241,8 @@ class LineTranslator:
         limits += torch.tensor([len(prefix) for prefix in prefixes], device=ids.device)
         rules: list[Rule] = [ForcedPrefix(prefixes)] if any(prefixes) else []
         keys = [part.line + (part.number << 64) for part in parts]
-        return self.generator.decode(inputs, limits.clamp(max=self.model_limit), rules=rules, keys=keys)
+        limits, prompt = limits.clamp(max=self.model_limit), self.generator.target_prompt(len(parts))
+        return self.generator.decode(inputs, limits, prompt=prompt, rules=rules, keys=keys)
 
     def _aligned(self, parts: list[_Segment], outputs: list[tuple[Output, ...]]) -> list[tuple[Output, ...]]:
         """The outputs with the links between their words and the source's, by the first model's cross-attention.
