@@ -1,4 +1,7 @@
-"""Tokenizers as files of a Hugging Face folder: tokenizer.json and the two tables that name its special tokens."""
+"""Tokenizers as files of a Hugging Face folder: tokenizer.json and the tables that name its special tokens.
+
+Marian's and M2M100's have the files of their own classes instead: SentencePiece models, and a vocabulary.
+"""
 
 import json
 from pathlib import Path
@@ -8,8 +11,11 @@ from regard.data.text.roles import Roles
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.tokenizer_parts import IMPORTED
 from regard.errors import UsageError
+from regard.exchange.sentencepiece_writing import is_sentencepiece, piece_vocabulary, sentencepiece_bytes
 from regard.exchange.tokenizer_files import Family, languages_of
 from regard.runs.disk import as_json, write_atomically
+
+ENDLESS = int(1e30)  # what transformers writes for a length without limit
 
 
 def write_tokenizer(
@@ -22,36 +28,27 @@ def write_tokenizer(
 ) -> None:
     """Write the files with which `AutoTokenizer.from_pretrained(folder)` gives the same ids.
 
-    target:      the tokenizer of the other side, which must be of the same file; only its prefix may differ, which
-                 transformers wants as `forced_bos_token_id` of the model
+    target:      the tokenizer of the other side, of the same file, or of another SentencePiece model with the same
+                 vocabulary (Marian). A prefix that only it has is `forced_bos_token_id` of the model to transformers
     max_length:  how many tokens a model reads at most
     """
-    if target is not None and target.to_json() != tokenizer.to_json():
-        raise UsageError(
-            "Source and target have a vocabulary of their own each, and a Hugging Face folder has one for both.",
-            "Train with tokenizer.shared = true.",
-        )
-    if tokenizer.n_pieces > tokenizer.vocab_size:
-        raise UsageError(
-            f"{tokenizer.n_pieces - tokenizer.vocab_size:,} pieces of the vocabulary have no row in the embedding, and only"
-            " the class that it came with reads them as unknown.",
-            "Copy the tokenizer files of the folder that it came from.",
-        )
+    file, other = json.loads(tokenizer.to_json()), json.loads((target or tokenizer).to_json())
+    if file != other or tokenizer.n_pieces > tokenizer.vocab_size:
+        _write_pieces(Path(folder), (tokenizer, target or tokenizer), (file, other), max_length)
+        return
+    file["post_processor"] = _template(tokenizer, family)
     folder, roles = Path(folder), tokenizer.roles
-    file = {**json.loads(tokenizer.to_json()), "post_processor": _template(tokenizer, family)}
     named = _named(roles, family)
     used = {*named.values()}
     further = [name for name in tokenizer.specials if name not in used]
     # Text is never read as a special token here; transformers does so with one of ours only if it is told to.
     own = {} if tokenizer.kind == IMPORTED else {"split_special_tokens": True}
-    codes = {token: code for code, token in languages_of(tokenizer.specials).items()}
-    sides = {"src_lang": tokenizer.roles.prefix, "tgt_lang": (target or tokenizer).roles.prefix}
     settings = {
         **named,
-        **{key: codes[prefix[0]] for key, prefix in sides.items() if prefix and prefix[0] in codes},
+        **_sides(tokenizer, target or tokenizer),
         "additional_special_tokens": further,
         "clean_up_tokenization_spaces": False,
-        "model_max_length": max_length or int(1e30),
+        "model_max_length": max_length or ENDLESS,
         "tokenizer_class": "PreTrainedTokenizerFast",
         **own,
     }
@@ -62,6 +59,51 @@ def write_tokenizer(
         ("special_tokens_map.json", {**named, "additional_special_tokens": further}),
     ):
         write_atomically(folder / name, as_json(content, indent=2) + b"\n")
+
+
+def _write_pieces(
+    folder: Path, sides: tuple[Tokenizer, Tokenizer], files: tuple[Any, Any], max_length: int | None
+) -> None:
+    """Write the files of Marian's class, or of M2M100's: SentencePiece models, and one vocabulary for both sides.
+
+    Those classes alone read pieces that are not in the vocabulary as unknown.
+    """
+    source, target = sides
+    vocabulary, unknown = piece_vocabulary(source), source.roles.unknown
+    if unknown is None or not all(map(is_sentencepiece, files)) or piece_vocabulary(target) != vocabulary:
+        raise UsageError(
+            "Source and target have a vocabulary of their own each, and a Hugging Face folder has one for both.",
+            "Train with tokenizer.shared = true.",
+        )
+    models = [sentencepiece_bytes(file, unknown) for file in files]
+    languages = [name for name in source.specials if name.startswith("__")]
+    settings: dict[str, Any] = {**_named(source.roles, "encoder-decoder"), "model_max_length": max_length or ENDLESS}
+    if languages:  # whose ids follow upon the vocabulary
+        written = {"sentencepiece.bpe.model": models[0]}
+        vocabulary = {name: id for name, id in vocabulary.items() if name not in languages}
+        settings |= {"tokenizer_class": "M2M100Tokenizer", "additional_special_tokens": languages}
+        settings |= {"bos_token": "<s>", **_sides(source, target)}
+    else:
+        written = {"source.spm": models[0], "target.spm": models[1]}
+        settings |= {
+            "tokenizer_class": "MarianTokenizer",
+            "source_lang": "",
+            "target_lang": "",
+            **_sides(source, target),
+        }
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"vocab.json": vocabulary, "tokenizer_config.json": settings}
+    for name, content in {**written, **{name: as_json(one, indent=2) + b"\n" for name, one in tables.items()}}.items():
+        write_atomically(folder / name, content)
+
+
+def _sides(source: Tokenizer, target: Tokenizer) -> dict[str, str]:
+    """The languages of both sides; where only the source names one, as Marian's does, it is the target's."""
+    codes = {token: code for code, token in languages_of(source.specials).items()}
+    found = [codes.get(next(iter(side.roles.prefix), "")) for side in (source, target)]
+    if found[0] is not None and source.roles.prefix[0].startswith(">>"):
+        found = [None, found[0]]
+    return {key: code for key, code in zip(("src_lang", "tgt_lang"), found, strict=True) if code is not None}
 
 
 def _named(roles: Roles, family: Family) -> dict[str, str]:

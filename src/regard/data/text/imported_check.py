@@ -23,6 +23,7 @@ from regard.errors import DataError
 
 MOST_TOKENS = 2_000_000
 LONGEST_TOKEN = 10_000  # characters
+MOST_SCORE = 1_000_000  # of a unigram model; larger ones leave no digits for the others
 MOST_STEPS = 32  # of a sequence
 MOST_DEPTH = 4  # of sequences inside sequences
 
@@ -78,7 +79,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_split(value: Any) -> bool:
-    return _pattern(value, SPLITS) is not None
+    return bool(_pattern(value, SPLITS))
 
 
 def _is_replaced(value: Any) -> bool:
@@ -203,8 +204,11 @@ def _check_model(model: Mapping[str, Any]) -> None:
     unknown = model.get("unk_token")
     if unknown is not None and unknown not in model["vocab"]:
         raise DataError(f"its token for what is unknown, '{_shown(unknown)}', is not in the vocabulary.")
-    if kind == "Unigram" and model["unk_id"] is None and not model["byte_fallback"]:
-        raise DataError("it has no token for what is unknown.")
+    if kind == "Unigram":
+        if model["unk_id"] is None and not model["byte_fallback"]:
+            raise DataError("it has no token for what is unknown.")
+        if not all(abs(score) <= MOST_SCORE for _, score in model["vocab"]):
+            raise DataError(f"it has a score beyond {MOST_SCORE:,}.")
 
 
 def _check_settings(part: Mapping[str, Any], known: Settings, name: str) -> None:

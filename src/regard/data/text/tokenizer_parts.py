@@ -37,7 +37,7 @@ LOSS: Mapping[str, str] = {
 """What decode(encode(text)) loses, for each kind, beside case and Unicode form; nothing where the sentence is empty."""
 
 _FRONT = {"bpe": "Ġ", "unigram": SPACE, "wordpiece": SPACE}  # the token of a space that was put in front of the text
-_DROP_SPACES = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit"}
+_DROP_SPACES = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")  # a byte of a character that is not in the vocabulary
 _PROBES = {"NFKC": ("ﬁ", "fi"), "NFC": ("e\u0301", "é")}  # what only such a form changes so
 
