@@ -68,19 +68,24 @@ class Embedding:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How a model reads: the special tokens around a text, and ids (B, T) of lengths (B,) to states (B, T, D)."""
+    """How a model reads: the special tokens around a text, and ids (B, T) of lengths (B,) to states (B, T, D).
+
+    around: whether the special tokens are part of a text's mean, as they are of a pooled state
+    """
 
     before: tuple[int, ...]
     after: tuple[int, ...]
     states: Callable[[Tensor, Tensor], Tensor]
+    around: bool = False
 
 
 class Embedder:
     """Turns texts into vectors.
 
     max_length: the most tokens of a text, beside what the model's positions allow
-    pooling:    mean of the text's own tokens; class, the state of the token in front of it; last, of the last that was
-                read, which is the first for the half of the state that was read backwards
+    pooling:    mean of the text's tokens, and of those around it in an encoder-only model, as sentence encoders have it;
+                class, the state of the token in front of it; last, of the last that was read, which is the first for the
+                half of the state that was read backwards
     """
 
     def __init__(
@@ -120,7 +125,10 @@ class Embedder:
         found = []
         for (text, ids), own_ids, row, own in zip(texts, kept, rows, states, strict=True):
             inner = own[len(before) : len(before) + len(own_ids)]  # (N, D), the text's own tokens
-            vector = _mean(inner) if self.pooling == "mean" else self._end(own[: len(row)])
+            read = own[: len(row)]
+            vector = (
+                _mean(read if self.reading.around and own_ids else inner) if self.pooling == "mean" else self._end(read)
+            )
             spelled, vectors = self._words(text, inner) if words else ((), None)
             n_cut = len(ids) - len(own_ids)
             found.append(Embedding(text=text, vector=vector, words=spelled, word_vectors=vectors, n_cut=n_cut))
@@ -162,8 +170,10 @@ def _takes_ids_alone(states: Callable[..., Tensor]) -> bool:
 
 def _reading(model: Any, tokenizer: Tokenizer) -> _Reading:
     start, end = (tokenizer.start_id,), (tokenizer.end_id,)
+    if is_encoder_only(model):
+        return _Reading(start, end, model.encode, around=True)
     if can_encode(model):
-        return _Reading(start if is_encoder_only(model) else tokenizer.prefix, end, model.encode)
+        return _Reading(tokenizer.prefix, end, model.encode)
     if has_states(model) and _takes_ids_alone(model.states):
         return _Reading(tokenizer.opening, (), lambda ids, lengths: model.states(ids))
     raise UsageError(

@@ -137,19 +137,17 @@ class SimilarityTask(RegressionTask):
 
 
 def text_vectors(model: Any, ids: Tensor, lengths: Tensor) -> Tensor:
-    """The vectors (B, D) of texts: the mean of the states of their own tokens, as `Embedder` has it."""
-    if not can_encode(model):
-        vectors: Tensor = model(ids, lengths, None)
-        if vectors.shape[:-1] != ids.shape[:1]:
-            raise ConfigError(
-                f"The network returned {tuple(vectors.shape)} for {len(ids)} texts, and a vector for each was expected.",
-                "Let its forward(inputs, lengths, segments) return (B, D), or give it encode(ids, lengths).",
-            )
-        return vectors
-    places = torch.arange(ids.shape[1], device=ids.device)
-    own = (places > 0) & (places < lengths[:, None] - 1)  # between the start and the end token
-    states = model.encode(ids, lengths).masked_fill(~own[..., None], 0.0)
-    return states.sum(1) / (lengths - 2).clamp(min=1)[:, None]
+    """The vectors (B, D) of texts: the mean of their states, as `Embedder` has it."""
+    if can_encode(model):
+        padding = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
+        return model.encode(ids, lengths).masked_fill(padding[..., None], 0.0).sum(1) / lengths[:, None]
+    vectors: Tensor = model(ids, lengths, None)
+    if vectors.shape[:-1] != ids.shape[:1]:
+        raise ConfigError(
+            f"The network returned {tuple(vectors.shape)} for {len(ids)} texts, and a vector for each was expected.",
+            "Let its forward(inputs, lengths, segments) return (B, D), or give it encode(ids, lengths).",
+        )
+    return vectors
 
 
 def _require_pairs(files: Sequence[str], data: DataConfig) -> None:
