@@ -167,7 +167,9 @@ def test_nothing_from_a_file_is_ever_run() -> None:
         for path in FILES
         for _, node in called(path)
         for keyword in node.keywords
-        if keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False"
+        if keyword.arg == "allow_pickle"
+        and ast.unparse(keyword.value) != "False"
+        and ast.unparse(node.func) not in ("read_folder", "api.import_model")  # which hand on what the user said
     ]
     assert not pickled
 

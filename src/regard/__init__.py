@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from regard.api.compare import compare
+    from regard.api.import_model import import_model
     from regard.api.kinds import (
         Captioner,
         Classifier,
@@ -43,6 +44,7 @@ __all__ = [
     "Translator",
     "average",
     "compare",
+    "import_model",
     "load",
     "resume",
     "train",

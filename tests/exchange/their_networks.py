@@ -67,11 +67,6 @@ def their_sequence(model: Any) -> Tensor:
     return logits
 
 
-def their_pooled(model: Any) -> Tensor:
-    pooled: Tensor = model(**encoder_inputs()).pooler_output
-    return pooled
-
-
 def their_mean(model: Any) -> Tensor:
     states: Tensor = model(**encoder_inputs()).last_hidden_state
     return (states * REAL[..., None]).sum(1) / LENGTHS[:, None]
@@ -201,7 +196,7 @@ def _bert(
 ENCODERS: dict[str, Variant] = {
     "bert, words": _bert("BertForMaskedLM", their_words, our_words, "mask"),
     "bert, pre-training": _bert("BertForPreTraining", their_words, our_words, "mask"),
-    "bert": _bert("BertModel", their_pooled, our_encoder, "similarity"),
+    "bert": _bert("BertModel", their_mean, our_encoder, "similarity"),
     "bert, no pooler": Variant(
         lambda: transformers.BertModel(transformers.BertConfig(**BERT), add_pooling_layer=False),
         their_mean,

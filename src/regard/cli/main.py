@@ -6,6 +6,7 @@ Exit codes: 0; 1 failure; 2 usage; 130 interrupted (Ctrl-C) and 143 terminated, 
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
+from keyword import iskeyword
 
 from cyclopts import (
     App,
@@ -28,7 +29,7 @@ from regard.cli.terminal import tell, visible
 from regard.errors import RegardError, UsageError, did_you_mean
 
 # In the order in which people meet them: the command with its arguments, and a line for the list. Each command is the
-# function of its name in the file of its name.
+# function of its name in the file of its name; `import`, which Python keeps for itself, is `import_model`.
 COMMANDS = (
     ("demo", "Train a small translator on the built-in corpus, score it, use it. Offline."),
     ("train TASK|FILE.toml", "Train a new model on your files."),
@@ -39,6 +40,7 @@ COMMANDS = (
     ("embed RUN [TEXT…]", "Turn texts, or their words, into vectors."),
     ("evaluate RUN --data FILE…", "Score a run on a test set."),
     ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, throughput."),
+    ("import FOLDER --run RUN", "Import a model of Hugging Face's transformers as a run."),
     ("average RUN --last N", "Average the weights of several checkpoints of a run."),
     ("runs [FOLDER]", "List runs and what they reached."),
     ("show RUN", "Show what a run is and what it reached."),
@@ -79,9 +81,10 @@ def make_app(arguments: Sequence[str] = ()) -> App:
 def _add(app: App, path: str, commands: Iterable[tuple[str, str]], *, called: Sequence[str], module: str) -> None:
     for number, (usage, help) in enumerate(commands):
         name = usage.partition(" ")[0]
+        function = f"{name}_model" if iskeyword(name) else name
         is_called = list(called[:1]) == [name]
         app.command(
-            f"{module.format(name=name)}:{name}",
+            f"{module.format(name=function)}:{function}",
             name=name,
             help=None if is_called else help,
             usage=f"Usage: {path} {usage} [OPTIONS]",

@@ -55,15 +55,14 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
     parameters = f", {summary.n_parameters:,} parameters" if summary.n_parameters is not None else ""
     of = f" of {training.steps:,}" if training.steps else ""
     time_taken = "" if summary.holder else f", {duration(summary.seconds)} of training"  # known at checkpoints
+    reached = f"step {summary.step:,}{of}, epoch {summary.epoch:,}{time_taken}"
     facts = [
         ("run", str(summary.path)),
         ("task", config.task),
         ("model", f"{config.model.preset or 'a custom network'}{parameters}"),
-        ("training", ", ".join(config.data.train)),
-        ("validation", ", ".join(config.data.valid) or "held out of the training files"),
-        *([("init from", training.init)] if training.init else []),
+        *(_learned(summary) if not summary.imported else [("imported", summary.imported)]),
         ("state", _state(summary)),
-        ("reached", f"step {summary.step:,}{of}, epoch {summary.epoch:,}{time_taken}"),
+        *([("reached", reached)] if not summary.imported else []),
         ("changed", f"{duration(max(0.0, time.time() - summary.changed))} ago"),
     ]
     if summary.best:
@@ -77,7 +76,19 @@ def rows(summary: RunSummary) -> list[tuple[str, str]]:
     return facts
 
 
+def _learned(summary: RunSummary) -> list[tuple[str, str]]:
+    """What the run learns from."""
+    config = summary.config
+    return [
+        ("training", ", ".join(config.data.train)),
+        ("validation", ", ".join(config.data.valid) or "held out of the training files"),
+        *([("init from", config.training.init)] if config.training.init else []),
+    ]
+
+
 def _state(summary: RunSummary) -> str:
+    if summary.imported and not summary.holder:
+        return f"imported; fine-tune it with: regard train TASK --init {summary.path} --train FILE…"
     if summary.holder:
         process, _, host = summary.holder.partition(" ")
         return f"in training by process {process} on {host}" if host else "in training"

@@ -54,13 +54,11 @@ class Source:
 
     name:     the class, as config.json names it
     tensors:  the names of the tensors, without those that are no weights
-    pooling:  how a sentence encoder pools, if a file beside the config says so
     """
 
     name: str
     config: TheirConfig
     tensors: Collection[str] = ()
-    pooling: str = ""
 
     def ours(self, kind: type[Config], **fields: Any) -> Config:
         """Build our config; what is out of its range is refused with the name of their file."""

@@ -20,7 +20,7 @@ from regard.exchange.architectures import find_architecture
 from regard.exchange.exported_network import ExportedNetwork, export_network
 from regard.exchange.imported_network import CONFIG, ImportedNetwork, Tensors, canonical_names, check_tensors
 from regard.exchange.pickled_weights import load_pickled, pickled_files
-from regard.exchange.sentence_transformers import find_pooling
+from regard.exchange.sentence_transformers import check_pooling
 from regard.exchange.tensor_files import WEIGHTS, find_file, find_weights, read_table
 from regard.exchange.their_config import TheirConfig
 from regard.models.model_config import ModelConfig
@@ -39,7 +39,8 @@ def read_folder(folder: Path, *, allow_pickle: bool = False) -> ImportedNetwork:
     architecture, name = find_architecture(config)
     tensors = _find_tensors(folder, pickled=allow_pickle)
     names = canonical_names(architecture, tensors)
-    source = Source(name=name, config=config, tensors=names, pooling=find_pooling(folder))
+    check_pooling(folder)
+    source = Source(name=name, config=config, tensors=names)
     network = architecture.read(source)
     rules = architecture.rules(network.config, {key: ids[0] for key, ids in config.special_ids.items() if ids})
     notes = check_tensors(rules, network, names, tensors, name=name, folder=folder)

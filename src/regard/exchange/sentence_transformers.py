@@ -12,12 +12,12 @@ _MODULES = ("Transformer", "Pooling", "Normalize")
 _MODE = "pooling_mode_"
 
 
-def find_pooling(folder: Path) -> str:
-    """Return how a sentence encoder pools: mean; "" where the folder says nothing about it."""
+def check_pooling(folder: Path) -> None:
+    """Refuse a sentence encoder whose vectors are not the mean of its states; a folder may say nothing about it."""
     _check_modules(folder)
     path = find_file(folder, POOLING_FILE)
     if path is None:
-        return ""
+        return
     config = TheirConfig(read_table(path), str(path))
     modes = [key for key in config.values if key.startswith(_MODE) and config.flag(key, False)]
     if "pooling_mode" in config.values:  # a single word in newer files
@@ -28,7 +28,6 @@ def find_pooling(folder: Path) -> str:
             f"{path}: pooling by {named[:100]} has no counterpart in regard (only mean_tokens has).",
             "Choose a sentence encoder that takes the mean of its states.",
         )
-    return "mean"
 
 
 def _check_modules(folder: Path) -> None:

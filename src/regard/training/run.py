@@ -126,6 +126,11 @@ def resume(
     """
     run = RunFolder.open(path)
     config = run.read_config()
+    if "imported" in run.read_task():
+        raise UsageError(
+            f"{run} was imported: there is no training to resume.",
+            f"Fine-tune it as a new run: regard train {config.task} --init {run} --train FILE… --run ANOTHER",
+        )
     is_custom = model is not None
     changed = override(config, settings or {}, origin="regard resume")
     refuse_changed_settings(changed, config)

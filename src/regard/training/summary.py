@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard.config import RunConfig
+from regard.errors import RunError
 from regard.runs import metrics
 from regard.runs.folder import RunFolder
 from regard.runs.json_files import is_scores, read_json
@@ -42,12 +43,15 @@ class RunSummary:
     holder: str  # who trains it at this moment, as "PROCESS HOST"
     end: End | None  # why it is over, if it is
     changed: float  # when it last changed, in seconds since 1970
+    imported: str = ""  # what it was before it was a run: CLASS of FOLDER
 
     @property
-    def state(self) -> Literal["in training", "finished", "stopped"]:
+    def state(self) -> Literal["in training", "finished", "stopped", "imported"]:
         """Where the run stands, in a word."""
         if self.holder:
             return "in training"
+        if self.imported:
+            return "imported"
         return "finished" if self.end else "stopped"
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +61,7 @@ class RunSummary:
             "task": self.config.task,
             "model": self.config.model.preset,
             "state": self.state,
+            **({"imported": self.imported} if self.imported else {}),
             "step": self.step,
             "epoch": self.epoch,
             "seconds": self.seconds,
@@ -100,7 +105,17 @@ def summarise(run: RunFolder) -> RunSummary:
             not_improved=newest.not_improved,
         ),
         changed=max(path.lstat().st_mtime for path in (run.config_file, run.metrics_file) if path.exists()),
+        imported=_origin(run),
     )
+
+
+def _origin(run: RunFolder) -> str:
+    """Say what an imported run was; nothing for one that was trained here, or that does not tell."""
+    try:
+        origin = run.read_task().get("imported")
+    except RunError:
+        return ""
+    return f"{origin.get('class')} of {origin.get('from')}" if isinstance(origin, dict) else ""
 
 
 def count_parameters(file: Path) -> int | None:

@@ -40,13 +40,12 @@ def _read(source: Source) -> Network:
     labels = config.labels if head in ("sequence", "tokens") else ()
     if config.values.get("problem_type") == "multi_label_classification":
         config.refuse("problem_type", "classes exclude each other")
-    pooling = _pooling(source, head)
     ours = source.ours(
         BertConfig,
         vocab=config.count("vocab_size"),
         head=head,
         n_outputs=len(labels),
-        pooling=pooling,
+        pooling="mean" if head == "none" else "class",  # texts are compared by the mean of their states
         n_layers=config.count("num_hidden_layers", 12),
         n_heads=config.count("num_attention_heads", 12),
         d_model=config.count("hidden_size", 768),
@@ -62,13 +61,6 @@ def _read(source: Source) -> Network:
     return Network(
         config=ours, preset="bert-base", task=task, labels=() if task == "regress" else labels, dropped=dropped
     )
-
-
-def _pooling(source: Source, head: str) -> str:
-    """How states become one: by the pooler where it is, unless a file says otherwise."""
-    if head != "none":
-        return "class"
-    return source.pooling or ("class" if any("pooler.dense" in name for name in source.tensors) else "mean")
 
 
 def _has_pooler(config: BertConfig) -> bool:

@@ -1,0 +1,98 @@
+"""Import: a folder of Hugging Face's transformers package becomes an ordinary run, with one checkpoint, of step 0.
+
+What its network is finds `exchange/huggingface.py`, what its tokens are `exchange/tokenizers.py`. Here the two are joined
+to the task that they suit, so that the run predicts, generates, embeds, is scored and fine-tuned as any other. Nothing is
+downloaded, and no code of the folder is run.
+"""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from regard.api.new_run import with_defaults
+from regard.api.run import Run, load
+from regard.config import ModelTable, RunConfig, default_config, to_toml
+from regard.exchange.huggingface import read_folder
+from regard.exchange.image_preprocessing import read_preprocessing
+from regard.exchange.imported_network import ImportedNetwork
+from regard.exchange.tokenizers import read_tokenizers
+from regard.regular_files import open_to_read
+from regard.runs import checkpoints
+from regard.runs.disk import disk_errors, write_atomically
+from regard.runs.folder import RunFolder
+from regard.runs.lock import locked
+from regard.tasks.imported import ImageInputs, image_task, text_task
+from regard.tasks.task import UsableTask
+
+
+def import_model(
+    folder: str | Path,
+    *,
+    run: str | Path,
+    source_language: str = "",
+    target_language: str = "",
+    allow_pickle: bool = False,
+) -> Run[Any]:
+    """Import a folder of the transformers package as a new run, and load it.
+
+    languages:     of a translator between many, by their codes, such as eng_Latn and deu_Latn
+    allow_pickle:  also read weights that torch pickled, where there is no safetensors file
+    """
+    new = RunFolder.new(run)
+    network = read_folder(Path(folder), allow_pickle=allow_pickle)
+    config = _settings(network)
+    task = _task(network, config, source_language=source_language, target_language=target_language)
+    weights = network.weights()
+    with locked(RunFolder.create(new.path)):
+        checkpoints.clean(new)
+        with disk_errors(new.path, needed=0):
+            task.save(new.vocabulary)
+        new.write_task({"task": config.task, "files": {}, "imported": _origin(network)})
+        checkpoints.write(new, step=0, model=weights, facts={"imported": network.their_class})
+        # The config comes last: with it the folder is a run.
+        write_atomically(new.config_file, to_toml(config).encode())
+    loaded: Run[Any] = load(new.path)
+    loaded.notes = (*network.notes, *loaded.notes)
+    return loaded
+
+
+def _settings(network: ImportedNetwork) -> RunConfig:
+    """The settings of the task, with the network's sizes."""
+    config = default_config(network.task)
+    model = ModelTable(preset=network.preset, fields=network.fields)
+    return with_defaults(dataclasses.replace(config, model=model))
+
+
+def _task(
+    network: ImportedNetwork, config: RunConfig, *, source_language: str, target_language: str
+) -> UsableTask[Any]:
+    """The task with its vocabulary and labels."""
+    fields = network.fields
+    if config.task == "image":
+        found = read_preprocessing(
+            network.folder, size=fields.get("image_size", 0), n_channels=int(fields["n_channels"])
+        )
+        return image_task(config, ImageInputs(**vars(found)), labels=network.labels)
+    tokens = read_tokenizers(
+        network.folder,
+        rows=int(fields["vocab"] if "vocab" in fields else fields["source_vocab"]),
+        source_language=source_language or None,
+        target_language=target_language or None,
+    )
+    return text_task(config, tokens.source, tokens.target, labels=network.labels)
+
+
+def _origin(network: ImportedNetwork) -> dict[str, Any]:
+    """Where a run comes from: the folder, the class, and the hash of each file that was read."""
+    files = {*network.tensors.files.values(), network.folder / "config.json"}
+    return {
+        "from": str(network.folder.resolve()),
+        "class": network.their_class,
+        "files": {path.name: _sha256(path) for path in sorted(files)},
+    }
+
+
+def _sha256(path: Path) -> str:
+    with open_to_read(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,66 @@
+"""How a network of others wants its images: the preprocessor_config.json beside it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import DataError
+from regard.exchange.tensor_files import find_file, read_table
+from regard.exchange.their_config import TheirConfig
+from regard.runs.json_files import is_number
+
+FILE = "preprocessor_config.json"
+_USUAL_SIZE = 224
+_SHIFTED = (0.5, 0.5, 0.5)  # from 0 … 1 to -1 … 1, where nothing else is said
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagePreprocessing:
+    """size: of the square that a network reads; pixels from 0 to 1 are read as (pixel - mean) / deviation by channel."""
+
+    size: int
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+
+def read_preprocessing(folder: Path, *, size: int = 0, n_channels: int = 3) -> ImagePreprocessing:
+    """Read how a folder's images are prepared; `size` is that of the network, if it has one of its own."""
+    path = find_file(folder, FILE)
+    if path is None:
+        raise DataError(
+            f"{folder} does not say how images are prepared: there is no {FILE} in it.",
+            f"Download {FILE} of the model too.",
+        )
+    config = TheirConfig(read_table(path), str(folder / FILE))
+    config.must_be(True, "do_rescale", "do_resize")
+    if abs(config.number("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
+        config.refuse("rescale_factor", "only 1/255 has")
+    if config.flag("do_normalize", True):
+        mean, deviation = (_by_channel(config, key, n_channels) for key in ("image_mean", "image_std"))
+    else:
+        mean, deviation = (0.0,) * n_channels, (1.0,) * n_channels
+    if not all(deviation):
+        config.refuse("image_std", "a deviation is above 0")
+    return ImagePreprocessing(size=size or _edge(config), mean=mean, deviation=deviation)
+
+
+def _by_channel(config: TheirConfig, key: str, n_channels: int) -> tuple[float, ...]:
+    values: Any = config.values.get(key) or _SHIFTED[:n_channels]
+    if not isinstance(values, list | tuple) or len(values) != n_channels or not all(map(is_number, values)):
+        config.refuse(key, f"{n_channels} numbers have")
+    return tuple(float(value) for value in values)
+
+
+def _edge(config: TheirConfig) -> int:
+    """The side of the square that is read: of the crop, or of what the image is scaled to."""
+    for key in ("crop_size", "size"):
+        value = config.values.get(key)
+        if isinstance(value, dict):
+            inner = config.table(key)
+            edges = {inner.count(name) for name in ("height", "width", "shortest_edge") if name in inner.values}
+            if len(edges) != 1:
+                config.refuse(key, "one side of a square has")
+            return edges.pop()
+        if value is not None:
+            return config.count(key)
+    return _USUAL_SIZE

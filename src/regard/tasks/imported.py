@@ -1,0 +1,53 @@
+"""Tasks of imported networks: joined from what came along with the weights, where nothing is learned from files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.config import RunConfig
+from regard.data.images.decoding import ImageShape
+from regard.data.pairs.dataset import Vocabulary
+from regard.data.text.tokenizer import Tokenizer
+from regard.tasks import find_task
+from regard.tasks.images.preprocessing import ImageTable
+from regard.tasks.labelling.labels import LabelTable
+from regard.tasks.task import UsableTask
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageInputs:
+    """What images become, and how their pixels are normalised, channel by channel."""
+
+    size: int
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+
+def text_task(config: RunConfig, source: Tokenizer, target: Tokenizer, *, labels: Sequence[str]) -> UsableTask[Any]:
+    """The task that a run's settings name, over text; source and target are one where nothing sets them apart."""
+    kind: Any = find_task(config.task)
+    task: UsableTask[Any]
+    if config.task == "translate":
+        task = kind(Vocabulary(source, target), config)
+    elif kind.spec.reads == "table" or config.task == "tag":
+        pairs = config.task == "similarity"
+        task = kind(source, config, LabelTable(labels=tuple(labels), counts=_unknown(labels), pairs=pairs))
+    else:
+        task = kind(source, config)
+    return task
+
+
+def image_task(config: RunConfig, inputs: ImageInputs, *, labels: Sequence[str]) -> UsableTask[Any]:
+    """The task that a run's settings name, over images."""
+    kind: Any = find_task(config.task)
+    shape = ImageShape(inputs.size, len(inputs.mean))
+    table = ImageTable(
+        shape=shape, mean=inputs.mean, deviation=inputs.deviation, labels=tuple(labels), counts=_unknown(labels)
+    )
+    task: UsableTask[Any] = kind(config, table)
+    return task
+
+
+def _unknown(labels: Sequence[str]) -> tuple[int, ...]:
+    """How often each label was learned from: nobody told."""
+    return (0,) * len(labels)
