@@ -41,7 +41,7 @@ def test_pickled_weights_are_refused_unless_asked_for(saved: Saved, tmp_path: Pa
     (folder / "model.safetensors").unlink()
     assert refusal(folder) == (
         "FOLDER holds no model.safetensors.\n"
-        "Convert pytorch_model.bin to safetensors, or allow pickled weights (allow_pickle=True) if you trust its source."
+        "Convert pytorch_model.bin to safetensors, or allow pickled weights (--allow-pickle) if you trust its source."
     )
 
 

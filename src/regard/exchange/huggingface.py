@@ -96,7 +96,7 @@ def _find_tensors(folder: Path, *, pickled: bool) -> Tensors:
         return load_pickled(files)
     raise DataError(
         f"{folder} holds no {WEIGHTS}.",
-        f"Convert {files[0].name} to safetensors, or allow pickled weights (allow_pickle=True) if you trust its source."
+        f"Convert {files[0].name} to safetensors, or allow pickled weights (--allow-pickle) if you trust its source."
         if files
         else "Download the weights too.",
     )
