@@ -6,7 +6,6 @@ downloaded, and no code of the folder is run.
 """
 
 import dataclasses
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ from regard.api.run import Run, load
 from regard.config import ModelTable, RunConfig, default_config, to_toml
 from regard.exchange.huggingface import read_folder
 from regard.exchange.image_preprocessing import read_preprocessing
-from regard.exchange.imported_network import ImportedNetwork
+from regard.exchange.imported_network import CONFIG, ImportedNetwork
 from regard.exchange.tokenizers import read_tokenizers
-from regard.regular_files import open_to_read
 from regard.runs import checkpoints
 from regard.runs.disk import disk_errors, write_atomically
 from regard.runs.folder import RunFolder
 from regard.runs.lock import locked
-from regard.tasks.imported import ImageInputs, image_task, text_task
+from regard.tasks.imported import image_task, text_task
 from regard.tasks.task import UsableTask
 
 
@@ -73,7 +71,7 @@ def _task(
         found = read_preprocessing(
             network.folder, size=fields.get("image_size", 0), n_channels=int(fields["n_channels"])
         )
-        return image_task(config, ImageInputs(**vars(found)), labels=network.labels)
+        return image_task(config, found.size, mean=found.mean, deviation=found.deviation, labels=network.labels)
     tokens = read_tokenizers(
         network.folder,
         rows=int(fields["vocab"] if "vocab" in fields else fields["source_vocab"]),
@@ -85,14 +83,9 @@ def _task(
 
 def _origin(network: ImportedNetwork) -> dict[str, Any]:
     """Where a run comes from: the folder, the class, and the hash of each file that was read."""
-    files = {*network.tensors.files.values(), network.folder / "config.json"}
+    files = {*network.tensors.files.values(), network.folder / CONFIG}
     return {
         "from": str(network.folder.resolve()),
         "class": network.their_class,
-        "files": {path.name: _sha256(path) for path in sorted(files)},
+        "files": {path.name: checkpoints.sha256(path) for path in sorted(files)},
     }
-
-
-def _sha256(path: Path) -> str:
-    with open_to_read(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,7 +36,23 @@ from regard.exchange.tokenizer_files import (
     token_name,
 )
 
-_ENCODERS = ("albert bert camembert deberta deberta-v2 distilbert electra", "modernbert mpnet roberta xlm-roberta")
+# Model types of config.json.
+_ENCODERS = frozenset(
+    [
+        "albert",
+        "bert",
+        "camembert",
+        "deberta",
+        "deberta-v2",
+        "distilbert",
+        "electra",
+        "modernbert",
+        "mpnet",
+        "roberta",
+        "xlm-roberta",
+    ]
+)
+_ENCODER_DECODERS = frozenset(("t5", "mt5", "marian", "m2m_100", "bart", "mbart"))
 _NAMED = ("pad_token", "bos_token", "eos_token", "unk_token", "cls_token", "sep_token", "mask_token")
 # What the classes of files without a tokenizer.json take for granted.
 _USUAL: Mapping[str, Mapping[str, str]] = {
@@ -292,16 +308,10 @@ def _by_id(listed: Any) -> dict[int, tokenizers.AddedToken]:
 
 
 def _family(config: Mapping[str, Any]) -> Family:
-    if config.get("is_encoder_decoder") or config.get("model_type") in (
-        "t5",
-        "mt5",
-        "marian",
-        "m2m_100",
-        "bart",
-        "mbart",
-    ):
+    model_type = str(config.get("model_type"))
+    if config.get("is_encoder_decoder") or model_type in _ENCODER_DECODERS:
         return "encoder-decoder"
-    return "encoder-only" if str(config.get("model_type")) in " ".join(_ENCODERS).split() else "decoder-only"
+    return "encoder-only" if model_type in _ENCODERS else "decoder-only"
 
 
 def _size(config: Mapping[str, Any]) -> int:

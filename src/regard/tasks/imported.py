@@ -1,7 +1,6 @@
 """Tasks of imported networks: joined from what came along with the weights, where nothing is learned from files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from regard.config import RunConfig
@@ -12,15 +11,6 @@ from regard.tasks import find_task
 from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.task import UsableTask
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageInputs:
-    """What images become, and how their pixels are normalised, channel by channel."""
-
-    size: int
-    mean: tuple[float, ...]
-    deviation: tuple[float, ...]
 
 
 def text_task(config: RunConfig, source: Tokenizer, target: Tokenizer, *, labels: Sequence[str]) -> UsableTask[Any]:
@@ -37,13 +27,13 @@ def text_task(config: RunConfig, source: Tokenizer, target: Tokenizer, *, labels
     return task
 
 
-def image_task(config: RunConfig, inputs: ImageInputs, *, labels: Sequence[str]) -> UsableTask[Any]:
-    """The task that a run's settings name, over images."""
+def image_task(
+    config: RunConfig, size: int, *, mean: tuple[float, ...], deviation: tuple[float, ...], labels: Sequence[str]
+) -> UsableTask[Any]:
+    """The task that a run's settings name, over images of one size, whose pixels are normalised channel by channel."""
     kind: Any = find_task(config.task)
-    shape = ImageShape(inputs.size, len(inputs.mean))
-    table = ImageTable(
-        shape=shape, mean=inputs.mean, deviation=inputs.deviation, labels=tuple(labels), counts=_unknown(labels)
-    )
+    shape = ImageShape(size, len(mean))
+    table = ImageTable(shape=shape, mean=mean, deviation=deviation, labels=tuple(labels), counts=_unknown(labels))
     task: UsableTask[Any] = kind(config, table)
     return task
 

@@ -120,7 +120,7 @@ _ADAMW: Mapping[str, Any] = {
     "epsilon": 1e-8,
     "weight_decay": 0.01,
 }
-# Muon for the matrices of layers: half the updates and fewer, where a model learns from much text (docs/LOG.md).
+# Muon for the matrices of layers: half the updates and fewer, but where texts are few (docs/LOG.md).
 _MUON: Mapping[str, Any] = {"optimizer": "muon", "muon_learning_rate": 0.02}
 # What is read of a run file by tasks over running text, and by those over a table of labelled texts.
 _TEXT: Mapping[str, tuple[str, ...]] = {

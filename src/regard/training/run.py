@@ -126,11 +126,7 @@ def resume(
     """
     run = RunFolder.open(path)
     config = run.read_config()
-    if "imported" in run.read_task():
-        raise UsageError(
-            f"{run} was imported: there is no training to resume.",
-            f"Fine-tune it as a new run: regard train {config.task} --init {run} --train FILE… --run ANOTHER",
-        )
+    refuse_imported(run, config)
     is_custom = model is not None
     changed = override(config, settings or {}, origin="regard resume")
     refuse_changed_settings(changed, config)
@@ -207,6 +203,15 @@ def write_new_run(
     init = {} if warm_start is None else {"init": warm_start.as_json()}
     run.write_task({"task": config.task, "files": dict(prepared.hashes), **init})
     write_atomically(run.config_file, to_toml(config).encode())
+
+
+def refuse_imported(run: RunFolder, config: RunConfig) -> None:
+    """Refuse to resume a run that was never trained here."""
+    if "imported" in run.read_task():
+        raise UsageError(
+            f"{run} was imported: there is no training to resume.",
+            f"Fine-tune it as a new run: regard train {config.task} --init {run} --train FILE… --run ANOTHER",
+        )
 
 
 def refuse_changed_settings(changed: RunConfig, config: RunConfig) -> None:

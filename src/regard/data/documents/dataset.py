@@ -25,7 +25,6 @@ from regard.data.pipeline.source import Progress, Source, require_training_files
 from regard.data.pipeline.survey import survey
 from regard.data.pipeline.validation_split import HeldOut, ValidationSplit
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_parts import IMPORTED
 from regard.data.text.tokenizer_training import SPACED
 from regard.data.text.vocabulary import case_notes, check_specials, fitted_tokenizer, given_tokenizer, learned_tokenizer
 from regard.errors import ConfigError
@@ -118,8 +117,7 @@ class DocumentEncoding(Encoding[Piece]):
         return {"ids": self.tokenizer.vocab_size}
 
     def encode(self, examples: Sequence[Piece], counts: Counter[str]) -> Iterable[Mapping[str, Any] | Bad]:
-        by_lines = self.tokenizer.spaced and self.tokenizer.kind != IMPORTED
-        texts = [_texts(passage.text, spaced=by_lines) for passage in examples]
+        texts = [_texts(passage.text, spaced=self.tokenizer.reads_lines) for passage in examples]
         first = 0 if counts["n_tokens"] else 1  # the very first passage begins a document, whatever is said of it
         begin = [passage.begins or place < first for place, passage in enumerate(examples)]
         encoded = iter(_encoded(self.tokenizer, texts, begin))
@@ -184,7 +182,7 @@ def prepare_documents(
         given = learned_tokenizer(tokenizer, texts, progress, running=running, specials=specials)
     else:
         given = fitted_tokenizer(tokenizer, given, lambda: ((text,) for text in texts(spaced=False)))
-    if running and given.spaced and given.kind != IMPORTED:
+    if running and given.reads_lines:
         raise ConfigError(
             "The vocabulary puts a space in front of each text: it was learned from sentences, not from running text.",
             "Take that of a language model, or let a new one be learned.",

@@ -102,6 +102,11 @@ class Tokenizer:
         return self._parts.loss
 
     @property
+    def reads_lines(self) -> bool:
+        """Whether it was learned from sentences, so that running text is read line by line, each with a space in front."""
+        return self.spaced and self.kind != IMPORTED
+
+    @property
     def keeps_spaces(self) -> bool:
         """Whether white space is kept as it stands."""
         return self._parts.keeps_spaces
