@@ -181,3 +181,13 @@ def test_free_memory_is_what_the_system_and_the_cgroup_leave(tmp_path: Path, mon
     assert runtime.available_memory(cpu) == 1500
     (tmp_path / "memory.max").write_text("max\n")
     assert (runtime.available_memory(cpu) or 0) > 10_000_000
+
+
+def test_a_processor_says_whether_it_has_bf16_products(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    monkeypatch.setattr(runtime, "CPU_INFO", info)
+    assert not runtime.has_bf16_products()  # not Linux
+    info.write_text("flags : fpu avx2 avx512f avx512_bf16 avx512_fp16\n")
+    assert runtime.has_bf16_products()
+    info.write_text("flags : fpu avx2 avx512f\n")
+    assert not runtime.has_bf16_products()

@@ -41,6 +41,18 @@ def test_it_is_the_cross_entropy(
         torch.testing.assert_close(value, wanted, atol=1e-5, rtol=1e-5)
 
 
+def test_products_are_in_half_precision_under_autocast_and_sums_in_full() -> None:
+    states, weight, bias, targets = inputs()
+    wanted = with_gradients(output_cross_entropy(states, weight, bias, targets, smoothing=0.1), states, weight, bias)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        total = output_cross_entropy(states, weight, bias, targets, smoothing=0.1)
+    found = with_gradients(total, states, weight, bias)
+    for value, expected in zip(found, wanted, strict=True):
+        assert value.dtype == torch.float32
+        torch.testing.assert_close(value, expected, rtol=0.02, atol=0.05)
+    assert not torch.equal(found[0], wanted[0]), "autocast was not heeded"
+
+
 def test_a_chunk_holds_at_least_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(losses, "CHUNK_ELEMENTS", 1)
     states, weight, bias, targets = inputs()

@@ -41,10 +41,12 @@ class _OutputCrossEntropy(torch.autograd.Function):
             for tensor, needed in zip((states, weight, bias), wanted, strict=True)
         )
         chunk = max(1, CHUNK_ELEMENTS // len(weight))
+        precision = _product_precision(states)
+        factors = weight.to(precision)  # of products; what is summed up is kept in full
         at_target, over_all = states.new_zeros((2,), dtype=torch.float32)  # the two terms of the smoothed loss
         for start in range(0, len(states), chunk):
             rows = slice(start, start + chunk)
-            logits = F.linear(states[rows], weight, bias).float()
+            logits = F.linear(states[rows].to(precision), factors, None if bias is None else bias.to(precision)).float()
             largest = logits.amax(1, keepdim=True)
             logits -= largest
             wanted_logits = logits.gather(1, targets[rows, None])
@@ -54,13 +56,14 @@ class _OutputCrossEntropy(torch.autograd.Function):
             # Both about zero for a confident token: the difference of the large numbers behind them would not be.
             at_target += (logarithms - wanted_logits).sum()
             over_all += (logarithms + largest).sum()
-            exponentials = exponentials.to(states.dtype)
-            if d_states is not None:
-                torch.mm(exponentials, weight, out=d_states[rows]).div_(sums)
-            if d_weight is not None:
-                d_weight.addmm_(exponentials.t(), states[rows] / sums)
             if d_bias is not None:
                 d_bias += (exponentials / sums).sum(0)
+            exponentials = exponentials.to(precision)
+            if d_states is not None:
+                _add_product(d_states[rows], exponentials, factors)
+                d_states[rows] /= sums
+            if d_weight is not None:
+                _add_product(d_weight, exponentials.t(), (states[rows] / sums).to(precision))
         over_all -= _mean_logits(states, weight, bias)
         _subtract_targets(d_states, d_weight, d_bias, states, weight, targets, smoothing)
         context.save_for_backward(d_states, d_weight, d_bias)
@@ -72,6 +75,22 @@ class _OutputCrossEntropy(torch.autograd.Function):
         (gradient,) = gradients
         scaled = (None if saved is None else saved * gradient for saved in context.saved_tensors)
         return (*scaled, None, None)
+
+
+def _product_precision(states: Tensor) -> torch.dtype:
+    """What the factors of products are rounded to: as autocast has it, which does not see inside."""
+    device = states.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return states.dtype
+    return torch.get_autocast_dtype(device)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left · right to a sum, in place."""
+    if total.dtype == left.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
 
 
 def _mean_logits(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
