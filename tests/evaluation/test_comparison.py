@@ -105,7 +105,7 @@ def test_json_holds_every_fact(comparison: Comparison) -> None:
     assert list(poor["scores"]) == ALL
     assert set(poor["scores"]["loss"]) == {
         *("label", "signature", "score", "mean", "low", "high"),
-        *("delta", "bootstrap_p", "randomisation_p"),
+        *("delta", "delta_low", "delta_high", "bootstrap_p", "randomisation_p"),
     }
 
 

@@ -126,7 +126,7 @@ def test_json_holds_every_fact(comparison):
     assert good["scores"]["bleu"]["signature"].startswith("nrefs:1|case:mixed")
     assert set(poor["scores"]["ter"]) == {
         *("label", "signature", "score", "mean", "low", "high"),
-        *("delta", "bootstrap_p", "randomisation_p"),
+        *("delta", "delta_low", "delta_high", "bootstrap_p", "randomisation_p"),
     }
     assert facts["examples"][0]["outputs"]["poor"] == "zzz"
     assert facts["examples"][0]["spread"] == pytest.approx(100)

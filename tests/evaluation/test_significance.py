@@ -43,6 +43,7 @@ def test_a_system_against_itself_differs_by_nothing_but_chance():
     same = compare_to_baseline({"a": statistics_of(WEAK), "b": statistics_of(WEAK)}, n_shuffles=200)
     for found in same["b"]:
         assert (found.delta, found.bootstrap_p, found.randomisation_p) == (0, 1, 1)
+        assert (found.delta_low, found.delta_high) == (0, 0)
 
 
 def test_a_single_changed_sentence_is_chance():
@@ -60,6 +61,8 @@ def test_a_clearly_better_system_is_found_by_every_metric_and_both_tests():
         assert found.bootstrap_p < 0.05
         assert found.randomisation_p < 0.05
         assert found.low < found.mean < found.high
+        assert found.delta_low < found.delta < found.delta_high
+    assert bleu.delta_low > 0 > ter.delta_high
     assert bleu.delta > 0 and chrf.delta > 0 and ter.delta < 0
 
 

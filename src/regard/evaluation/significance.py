@@ -31,7 +31,8 @@ _TIE = 1e-9
 class Significance:
     """One system by one metric: its score, the bootstrap's mean and 95 % interval, and how it stands to the baseline.
 
-    The difference and the p-values are None for the baseline itself, McNemar's wherever examples are not right or wrong.
+    The difference, its paired 95 % interval and the p-values are None for the baseline itself, McNemar's wherever examples
+    are not right or wrong.
     """
 
     metric: str
@@ -40,6 +41,8 @@ class Significance:
     low: float
     high: float
     delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
     bootstrap_p: float | None = None
     randomisation_p: float | None = None
     mcnemar_p: float | None = None
@@ -66,12 +69,15 @@ def compare_to_baseline(
         results[name] = []
         for number, (base, other) in enumerate(zip(baseline, systems[name], strict=True)):
             delta = other.value - base.value
-            differences = _numbers(resampled[name][number] - resampled[names[0]][number])
+            differences = np.sort(_numbers(resampled[name][number] - resampled[names[0]][number]))
+            low, high = _interval(differences)
             results[name].append(
                 _describe(
                     other,
                     resampled[name][number],
                     delta=delta,
+                    delta_low=low,
+                    delta_high=high,
                     bootstrap_p=_p_value(differences - differences.sum() / max(1, len(differences)), delta),
                     randomisation_p=_p_value(_numbers(shuffled[name][number]), delta),
                     mcnemar_p=_mcnemar(base, other),
@@ -95,18 +101,23 @@ def mcnemar_exact(n_first: int, n_second: int) -> float:
 
 def _describe(statistics: Statistics, resampled: Floats, **against_baseline: float | None) -> Significance:
     ordered = np.sort(_numbers(resampled))
-    n_outside = len(ordered) // 40
-    mean, low, high = (
-        (ordered.mean(), ordered[n_outside], ordered[len(ordered) - n_outside - 1]) if len(ordered) else [np.nan] * 3
-    )
+    low, high = _interval(ordered)
     return Significance(
         metric=statistics.metric,
         score=statistics.value,
-        mean=float(mean),
-        low=float(low),
-        high=float(high),
+        mean=float(ordered.mean()) if len(ordered) else float("nan"),
+        low=low,
+        high=high,
         **against_baseline,
     )
+
+
+def _interval(ordered: Floats) -> tuple[float, float]:
+    """The interval that holds 95 % of resampled scores or differences, which are in order."""
+    n_outside = len(ordered) // 40
+    if not len(ordered):
+        return float("nan"), float("nan")
+    return float(ordered[n_outside]), float(ordered[len(ordered) - n_outside - 1])
 
 
 def _p_value(by_chance: Floats, observed: float) -> float:
