@@ -15,6 +15,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers
 
 from regard.data.text.charsmap import check_charsmap
 from regard.data.text.imported_check import AROUND, MANY
+from regard.data.text.sentencepiece_training import merges_of
 from regard.data.text.tokenizer_parts import SPACE
 from regard.errors import DataError
 
@@ -140,16 +141,9 @@ def _entries(
 
 
 def _merges(model: SentencePieceModel) -> list[tuple[str, str]]:
-    """Return the pairs to be merged, the best first: any two pieces that make up a third, by the third's score."""
+    """Return the pairs to be merged, those of the best piece first."""
     scores = {piece: score for piece, score, type in model.pieces if type in (NORMAL, UNUSED)}
-    found = [
-        (-score, piece[:cut], piece[cut:])
-        for piece, score in scores.items()
-        for cut in range(1, len(piece))
-        if piece[:cut] in scores and piece[cut:] in scores
-    ]
-    found.sort(key=lambda one: one[0])
-    return [(left, right) for _, left, right in found]
+    return merges_of(sorted(scores, key=lambda piece: -scores[piece]))
 
 
 def _normalisers(model: SentencePieceModel) -> list[normalizers.Normalizer]:

@@ -1,15 +1,21 @@
-"""SentencePiece models written back, as the classes of Marian and M2M100 read them; built by `sentencepiece_model.py`."""
+"""SentencePiece models, written: of tokenizers of the kind `sentencepiece`, and those that were imported, written back.
+
+The latter, which `sentencepiece_model.py` has built, are for the classes of Marian and M2M100. No library is needed.
+"""
 
 import base64
+import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_parts import SPACE, steps
+from regard.data.text.tokenizer_parts import BYTES, SPACE, steps
+from regard.exchange.sentencepiece_charsmap import charsmap_bytes, lower_case
 from regard.exchange.sentencepiece_model import BPE, BYTE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, USER_DEFINED
 
 _CONTROLS = ("<s>", "</s>")
+_OWN = ("<unk>", "<start>", "<end>", "<pad>")  # in the order in which a model names them
 _SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
 
 
@@ -30,24 +36,63 @@ def sentencepiece_bytes(file: Mapping[str, Any], unknown: str) -> bytes:
             pieces.append((name, score, type))
     names = [step["type"] for step in before]
     charsmap = next((step["precompiled_charsmap"] for step in before if step["type"] == "Precompiled"), "")
-    trainer = [
-        _number(3, UNIGRAM if model["type"] == "Unigram" else BPE),
-        _number(4, len(pieces)),
-        _number(35, int(bool(model["byte_fallback"]))),
-        *(_number(40 + place, id) for place, id in enumerate((0, 1, 2, -1))),  # unknown, start, end, padding
-    ]
+    return _written(
+        pieces,
+        trainer=[
+            _number(3, UNIGRAM if model["type"] == "Unigram" else BPE),
+            _number(35, int(bool(model["byte_fallback"]))),
+            *(_number(40 + place, id) for place, id in enumerate((0, 1, 2, -1))),  # unknown, start, end, padding
+        ],
+        charsmap=base64.b64decode(charsmap),
+        dummy_prefix="Prepend" in names,
+        fewer_spaces=names.count("Replace") > 1,
+    )
+
+
+def own_sentencepiece_bytes(tokenizer: Tokenizer) -> bytes:
+    """Return the model of a tokenizer of the kind `sentencepiece`, which gives the same ids for every text."""
+    merges = json.loads(tokenizer.to_json())["model"]["merges"]
+    merged = [*dict.fromkeys("".join(pair) for pair in merges)]
+    scores = {name: -float(rank) for rank, name in enumerate(merged)}
+    roles = tokenizer.roles.named()
+    types = {**dict.fromkeys(BYTES, BYTE), **dict.fromkeys(tokenizer.specials, CONTROL), roles[_OWN[0]]: UNKNOWN}
+    last = -float(len(merged))  # of characters, which nothing is merged to
+    return _written(
+        [(name, scores.get(name, last), types.get(name, NORMAL)) for name in tokenizer.vocabulary],
+        trainer=[
+            _number(3, BPE),
+            _number(35, 1),
+            *(_number(40 + place, tokenizer.id_of(name)) for place, name in enumerate(_OWN)),
+            *(_bytes(45 + place, roles[name].encode()) for place, name in enumerate(_OWN)),
+        ],
+        charsmap=charsmap_bytes(lower_case()) if tokenizer.lowercase else b"",
+        dummy_prefix=tokenizer.spaced,
+        fewer_spaces=False,
+    )
+
+
+def _written(
+    pieces: Sequence[tuple[str, float, int]],
+    *,
+    trainer: Sequence[bytes],
+    charsmap: bytes,
+    dummy_prefix: bool,
+    fewer_spaces: bool,
+) -> bytes:
+    """Return the file of a model; fields are those of `SentencePieceModel`, `trainer` says how pieces are put together."""
     normaliser = [
         _bytes(1, b"custom"),
-        _bytes(2, base64.b64decode(charsmap)),
-        _number(3, int("Prepend" in names)),
-        _number(4, int(names.count("Replace") > 1)),
+        _bytes(2, charsmap),
+        _number(3, int(dummy_prefix)),
+        _number(4, int(fewer_spaces)),
         _number(5, 1),
     ]
     written = (
         _bytes(1, _bytes(1, name.encode()) + b"\x15" + struct.pack("<f", score) + _number(3, type))
         for name, score, type in pieces
     )
-    return b"".join((*written, _bytes(2, b"".join(trainer)), _bytes(3, b"".join(normaliser))))
+    trained = b"".join((*trainer, _number(4, len(pieces))))
+    return b"".join((*written, _bytes(2, trained), _bytes(3, b"".join(normaliser))))
 
 
 def piece_vocabulary(tokenizer: Tokenizer) -> dict[str, int]:

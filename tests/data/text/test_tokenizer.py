@@ -1,4 +1,4 @@
-"""Six kinds of tokenizers: exact round trips, offsets, files that others read, and the errors people meet."""
+"""Seven kinds of tokenizers: exact round trips, offsets, files that others read, and the errors people meet."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_bpe_and_bytes_are_the_lossless_kinds() -> None:
     assert all(LEARNED[kind].loss == LOSS[kind] for kind in KINDS)
 
 
-@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "characters"])
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "sentencepiece", "characters"])
 def test_lossy_kinds_keep_spaces_of_known_text(kind: str) -> None:
     for text in [*TEXTS, "  dog  runs (the men's) ", " ", ""]:
         assert LEARNED[kind].decode(LEARNED[kind].encode(text)) == text
@@ -63,6 +63,7 @@ def test_lossy_kinds_keep_spaces_of_known_text(kind: str) -> None:
     [
         ("unigram", "a жdog ▁", "a dog  "),
         ("wordpiece", "the жdog ▁", "the  "),
+        ("sentencepiece", "a жdog ▁", "a жdog  "),
         ("characters", "aжb", "ab"),
         ("words", "A  dog\truns, жук", "A dog runs ,"),
     ],
@@ -105,7 +106,7 @@ def test_batches_are_encoded_as_single_texts(kind: str) -> None:
 
 
 def test_a_word_is_the_same_token_at_the_start_and_inside() -> None:
-    for kind in ("bpe", "unigram", "wordpiece", "words"):
+    for kind in ("bpe", "unigram", "wordpiece", "sentencepiece", "words"):
         assert LEARNED[kind].encode("the the") == LEARNED[kind].encode("the") * 2
 
 
@@ -146,6 +147,8 @@ def test_piece_text_is_readable() -> None:
     bpe, wordpiece, words = LEARNED["bpe"], LEARNED["wordpiece"], LEARNED["words"]
     assert bpe.piece_text(bpe.encode("dog")[0]) == " dog"
     assert [bpe.piece_text(id) for id in bpe.encode("ж")] == [" ", "⟨D0⟩", "⟨B6⟩"]
+    sentencepiece = LEARNED["sentencepiece"]
+    assert [sentencepiece.piece_text(id) for id in sentencepiece.encode("ж\n")] == [" ", "⟨D0⟩", "⟨B6⟩", "\n"]
     assert "".join(wordpiece.piece_text(id) for id in wordpiece.encode("the grassdog")) == " the grassdog"
     assert [words.piece_text(id) for id in words.encode("t-shirts.")] == ["t-shirts", "."]
 
@@ -277,6 +280,7 @@ def test_loading_a_tokenizer_of_another_make(tmp_path: Path) -> None:
     [
         ("bpe", []),
         ("bytes", []),
+        ("sentencepiece", []),
         ("characters", ["Ä", "ß"]),
         ("unigram", ["Ä", "ß"]),
         ("wordpiece", ["Äther", "groß"]),
@@ -292,6 +296,7 @@ def test_what_a_vocabulary_does_not_know(kind: str, unknown: list[str]) -> None:
 
 # Lower case and Unicode forms
 
+WITH_FORMS = [kind for kind in KINDS if kind != "sentencepiece"]
 CASED = ["The Dog sees Äpfel.", "the dog runs", "ﬁne ½"] * 5
 
 
@@ -305,7 +310,7 @@ def test_lower_casing_makes_capitals_and_small_letters_the_same(kind: str, runni
     assert not tokenizer.lossless and tokenizer.changes(text) and not tokenizer.changes(text.lower())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_FORMS)
 def test_pieces_of_lower_cased_text_are_of_the_text_as_it_was_given(kind: str) -> None:
     text = "The DOG sees Äpfel"
     pieces = learn(CASED, kind=kind, vocab_size=400, lowercase=True, normalisation="nfc").pieces(text)
@@ -313,7 +318,7 @@ def test_pieces_of_lower_cased_text_are_of_the_text_as_it_was_given(kind: str) -
     assert {letter for piece in pieces for letter in piece.text} >= set("TheDOGÄpfel")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_FORMS)
 def test_a_letter_and_its_accent_are_the_letter_under_nfc(kind: str) -> None:
     composed, decomposed = "the Äpfel", "the A\u0308pfel"
     plain, nfc = (learn(CASED, kind=kind, vocab_size=400, normalisation=form) for form in ("none", "nfc"))

@@ -20,7 +20,7 @@ TEXTS = [
 ] * 3
 
 
-@pytest.mark.parametrize("kind", ["bpe", "bytes", "characters", "words"])
+@pytest.mark.parametrize("kind", ["bpe", "bytes", "sentencepiece", "characters", "words"])
 def test_learning_is_deterministic_across_processes(kind: str) -> None:
     program = (
         "import sys, json; from regard.data.text.tokenizer_training import learn;"
@@ -50,7 +50,15 @@ def test_no_text_to_learn_from(kind: str, texts: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "needed"),
-    [("bpe", 260), ("bytes", 260), ("unigram", 11), ("wordpiece", 17), ("characters", 5), ("words", 5)],
+    [
+        ("bpe", 260),
+        ("bytes", 260),
+        ("unigram", 11),
+        ("wordpiece", 17),
+        ("sentencepiece", 261),
+        ("characters", 5),
+        ("words", 5),
+    ],
 )
 def test_too_small_a_vocabulary(kind: str, needed: int) -> None:
     texts = ["abc def"] * 2  # six letters and the mark of a space; WordPiece has each letter again to go on with

@@ -11,19 +11,19 @@ Ends = Callable[[str], Iterator[int]]
 # Marks that end a sentence where space and the beginning of another follow, and those that no other sign resembles.
 _CLOSING = r"(?:[\"'”“’‘»«›‹)\]}）」』】》〉〕]|\s[»›](?=\s))*"
 _OPENING = r"[\"'“”„‘‚’«»‹›(\[{¿¡–—\-•*$€£#]*"
-_FULL_STOPS = "。！？｡．؟۔।॥։።፧။។᠃\u037e"
+FULL_STOPS = "。！？｡．؟۔।॥։።፧။។᠃\u037e"
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _UNSPACED = re.compile(rf"[{_CJK}\u3000-\u303f\uff01-\uff60]")  # there no space stands between words
 _SENTENCE_END = re.compile(  # a row of marks is tried from its first alone: from each, dot leaders would take hours
     rf"(?<![.!?…])(?P<mark>[.!?…]++)(?P<closing>{_CLOSING})\s+(?={_OPENING}\s?(?P<first>[^\W_]))"
-    rf"|[{_FULL_STOPS}]+[\"'”’»›)\]）」』】》〉〕]*\s*"
+    rf"|[{FULL_STOPS}]+[\"'”’»›)\]）」』】》〉〕]*\s*"
     rf"|(?<![!?])[!?]++(?=[{_CJK}])"
 )
 _CLAUSE_END = re.compile(r"[,;:–—،؛](?:\s+|$)|(?<=\w)—|[、，；：]\s*")
 _WORD_END = re.compile(r"\s+")
 
 # Abbreviations: some stand before a name, some before a number, some inside a sentence.
-_TITLE = re.compile(
+TITLES = (
     "Dr|Mr|Mrs|Ms|Mx|Prof|St|Ste|Hr|Hrn|Fr|Frl|Sr|Sra|Srta|Mme|Mlle|MM|Dott|Sig|Gen|Col|Lt|Capt|Cpt|Sgt|Maj|Cmdr|Rev|Hon"
     "|Gov|Sen|Rep|Pres|Mt|Messrs|Ing|Dipl"
 )
@@ -31,7 +31,8 @@ _BEFORE_NUMBER = re.compile(
     "nos?|nrn?|figs?|abb|tab|vols?|bd|art|kap|abs|abschn|pp|ss|eqs?|sec|ch|tel|str"
     "|jan|feb|mar|mär|apr|jun|jul|aug|sept?|oct|okt|nov|dec|dez"
 )
-_INSIDE = re.compile("vs|cf|ca|al|bzw|vgl|evtl|ggf|inkl|exkl|zzgl|sog|approx|viz|resp|einschl|insb|dgl")
+INSIDE = "vs|cf|ca|al|bzw|vgl|evtl|ggf|inkl|exkl|zzgl|sog|approx|viz|resp|einschl|insb|dgl"
+_TITLE, _INSIDE = re.compile(TITLES), re.compile(INSIDE)
 _LETTERS = re.compile(r"[^\W\d_]|[^\W\d_]{1,2}(?:\.[^\W\d_]{1,2})+")  # an initial, U.S, e.g, z.B, Ph.D
 _ORDINAL = re.compile(r"\d{1,2}")  # "am 3. Mai", and the numbers of a list
 

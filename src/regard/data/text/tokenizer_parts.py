@@ -19,7 +19,10 @@ FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
 """The Unicode forms to which text can be normalised, as the library calls them."""
 
 SPACE = "▁"
-"""What `unigram` and `wordpiece`, and SentencePiece, write for a space."""
+"""What `unigram`, `wordpiece` and `sentencepiece`, and SentencePiece itself, write for a space."""
+
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+"""What SentencePiece and `sentencepiece` write for the bytes of a character that is not in the vocabulary."""
 
 IMPORTED = "imported"
 
@@ -27,6 +30,7 @@ LOSS: Mapping[str, str] = {
     "bpe": "",
     "bytes": "",
     "tiktoken": "",
+    "sentencepiece": "The character ▁ becomes a space.",
     "unigram": "Characters that were not in the training text are dropped, and the character ▁ becomes a space.",
     "wordpiece": "Words with a character that was not in the training text are dropped, as are words of more than"
     " 100 characters, and the character ▁ becomes a space.",
@@ -36,7 +40,8 @@ LOSS: Mapping[str, str] = {
 }
 """What decode(encode(text)) loses, for each kind, beside case and Unicode form; nothing where the sentence is empty."""
 
-_FRONT = {"bpe": "Ġ", "unigram": SPACE, "wordpiece": SPACE}  # the token of a space that was put in front of the text
+# The token of a space that was put in front of the text.
+_FRONT = {"bpe": "Ġ", "unigram": SPACE, "wordpiece": SPACE, "sentencepiece": SPACE}
 _DROP_SPACES = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")  # a byte of a character that is not in the vocabulary
 _PROBES = {"NFKC": ("ﬁ", "fi"), "NFC": ("e\u0301", "é")}  # what only such a form changes so
@@ -75,6 +80,8 @@ def own_parts(file: File) -> Parts:
         spell = str
     elif kind in ("bpe", "bytes", "tiktoken"):
         spell = partial(_from_bytes, byte_symbols())
+    elif kind == "sentencepiece":
+        spell = _imported_spelling(file, byte_level=False)
     return Parts(
         kind=kind,
         spaced=spaced,
@@ -207,6 +214,10 @@ def _kind_of(file: File) -> str:
         return "bpe" if cut["use_regex"] else "bytes"
     if model == "BPE" and [part["type"] for part in cut.get("pretokenizers", [])] == ["Split", "ByteLevel"]:
         return "tiktoken"
+    if model == "BPE" and file["model"]["byte_fallback"]:
+        if not _has_bytes(file):
+            raise DataError("it has no token for some byte.")
+        return "sentencepiece"
     if model in ("WordLevel", "WordPiece") and file["model"]["unk_token"] not in file["model"]["vocab"]:
         raise DataError("it has no token for unknown words.")
     if model in ("Unigram", "WordPiece"):
@@ -238,11 +249,16 @@ def _loss(file: File, *, byte_level: bool, keeps_spaces: bool, spaced: bool) -> 
         )
     if byte_level and not spaced and all(symbol in vocabulary for symbol in byte_symbols()):
         return ""
-    if file["model"].get("byte_fallback") and all(f"<0x{byte:02X}>" in vocabulary for byte in range(256)):
-        return "The character ▁ becomes a space."
+    if file["model"].get("byte_fallback") and _has_bytes(file):
+        return LOSS["sentencepiece"]
     if byte_level:
         return "A text may come back with a space in front."
     return "Characters that are not in the vocabulary are dropped, and the character ▁ becomes a space."
+
+
+def _has_bytes(file: File) -> bool:
+    """Whether every byte has a token, for characters that have none."""
+    return {*BYTES} <= vocabulary_of(file)
 
 
 def _with_marks(token: str) -> str:

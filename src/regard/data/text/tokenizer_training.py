@@ -1,8 +1,8 @@
-"""Tokenizer training: a vocabulary is learned from text, by byte-pair encoding (BPE) or one of five other kinds.
+"""Tokenizer training: a vocabulary is learned from text, by byte-pair encoding (BPE) or one of six other kinds.
 
 How `bpe` keeps spaces: a space belongs to the word behind it, and each text is given one space in front, which decoding
 takes away again. Thus a word is the same token at the start of a sentence and inside it, and no text is changed.
-`unigram` and `wordpiece` do likewise, with "▁" in place of the space.
+`unigram`, `wordpiece` and `sentencepiece` do likewise, with "▁" in place of the space.
 
 Unicode writes "é" in two ways, as one character or as two, and people's files and keyboards do either. NFC is the first
 way, in which most text is; text that is in NFC stays as it is under it, and so does what is learned from such text.
@@ -21,16 +21,14 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.data.text.roles import SPECIALS
+from regard.data.text.sentencepiece_training import with_byte_fallback
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.tokenizer_parts import FORMS, SPACE, byte_symbols
+from regard.data.text.tokenizer_parts import BYTES, FORMS, SPACE, byte_symbols
 from regard.errors import DataError, UsageError, did_you_mean
 
-KINDS = ("bpe", "bytes", "unigram", "wordpiece", "characters", "words")
-SPACED = (
-    "bpe",
-    "unigram",
-    "wordpiece",
-)  # those that give each text a space in front, but passages of running text none
+KINDS = ("bpe", "bytes", "unigram", "wordpiece", "sentencepiece", "characters", "words")
+MARKED = ("unigram", "wordpiece", "sentencepiece")  # those that write ▁ for a space
+SPACED = ("bpe", *MARKED)  # those that give each text a space in front, but passages of running text none
 
 LARGEST = 32_000  # tokens of a vocabulary whose size nobody chose
 LONG_WORD = 12  # characters; where words are longer on average, spaces do not part words
@@ -61,20 +59,15 @@ def learn(
     but for `unigram` and `wordpiece`, where the library leaves ties to chance: keep the file.
 
     normalisation: "auto" is nfc if every text is in NFC, so that nothing that is learned changes; the kind `bytes`, whose
-    tokens are known without reading the texts, is then left as it is
+    tokens are known without reading the texts, is then left as it is, and so is `sentencepiece`
     min_frequency: how often a word must occur to be a token, of the kind `words`; the others ask for two where they count
     """
-    if kind not in KINDS:
-        raise UsageError(f"A vocabulary of kind '{kind}' cannot be learned from text.", did_you_mean(kind, KINDS))
     all_specials = [*SPECIALS, *specials]
-    for special in specials:
-        # Only such a name is cut to pieces by every kind, and so never met in a text.
-        if not re.fullmatch(r"<\w+>", special) or all_specials.count(special) > 1:
-            raise UsageError(f"'{special}' cannot be a special token.", "Give distinct names such as <mask>.")
+    _check_asked(kind, all_specials, normalisation)
     if kind == "bytes":
         # Its tokens are known beforehand: one text shows that there is any.
         texts = islice((text for text in texts if text.strip()), 1)
-    reading = _Reading(texts, lowercase=lowercase)
+    reading = _Reading(texts, Counter() if kind == "sentencepiece" else set(), lowercase=lowercase)
     form = "none" if normalisation == "auto" else normalisation
     library = blank(kind, running=running, lowercase=lowercase, normalisation=form)
     try:
@@ -86,20 +79,44 @@ def learn(
             raise
     if not "".join(reading.alphabet).strip():
         raise DataError("There is no text to learn a vocabulary from.", "Give a corpus with at least one word.")
-    if kind == "wordpiece":
-        needed = library.get_vocab_size()  # it takes the whole alphabet twice, to begin and to go on with
-    else:
-        alphabet = {"bpe": 256, "bytes": 256, "unigram": len(reading.alphabet - {" "} | {SPACE})}.get(kind, 1)
-        needed = len(all_specials) + alphabet
+    needed = _needed(kind, library, reading, n_specials=len(all_specials))
     if vocab_size < needed:
         raise UsageError(
             f"A vocabulary of kind {kind} needs at least {needed:,} tokens for this text, not {vocab_size:,}:"
             f" {len(all_specials)} special ones and its alphabet.",
             f"Set tokenizer.vocab_size to {needed:,} or more, or to 0 to let the corpus decide.",
         )
+    if isinstance(reading.alphabet, Counter):
+        counts = reading.alphabet
+        return Tokenizer(with_byte_fallback(library, counts, vocab_size=vocab_size, specials=all_specials))
     if normalisation == "auto" and reading.is_nfc and kind != "bytes":
         library.normalizer = blank(kind, running=running, lowercase=lowercase, normalisation="nfc").normalizer
     return Tokenizer(_rounded(library) if kind == "unigram" else library)
+
+
+def _check_asked(kind: str, specials: Sequence[str], normalisation: str) -> None:
+    """Refuse a kind, names of special tokens or a Unicode form that cannot be; `specials` are all, the four first."""
+    if kind not in KINDS:
+        raise UsageError(f"A vocabulary of kind '{kind}' cannot be learned from text.", did_you_mean(kind, KINDS))
+    if kind == "sentencepiece" and normalisation not in ("auto", "none"):
+        raise UsageError(
+            f"tokenizer.normalisation = {normalisation} is not supported for the kind sentencepiece: the normaliser of such"
+            " a model is a table of characters, and holds no Unicode form exactly.",
+            "Set tokenizer.normalisation = none, or choose another tokenizer.kind.",
+        )
+    for special in specials[len(SPECIALS) :]:
+        # Only such a name is cut to pieces by every kind, and so never met in a text.
+        if not re.fullmatch(r"<\w+>", special) or specials.count(special) > 1:
+            raise UsageError(f"'{special}' cannot be a special token.", "Give distinct names such as <mask>.")
+
+
+def _needed(kind: str, library: tokenizers.Tokenizer, reading: "_Reading", *, n_specials: int) -> int:
+    """How many tokens a vocabulary has at least: special ones, and those of its alphabet."""
+    if kind == "wordpiece":
+        return int(library.get_vocab_size())  # it takes the whole alphabet twice, to begin and to go on with
+    if kind == "unigram":
+        return n_specials + len({*reading.alphabet} - {" "} | {SPACE})
+    return n_specials + {"bpe": 256, "bytes": 256, "sentencepiece": len(BYTES) + 1}.get(kind, 1)
 
 
 def choose_vocab_size(texts: Iterable[str], *, kind: str = "bpe", specials: Sequence[str] = ()) -> int:
@@ -149,12 +166,12 @@ def has_words(texts: Iterable[str]) -> bool:
 
 
 class _Reading:
-    """Passes texts on and remembers which characters they held, and whether all were in NFC."""
+    """Passes texts on and remembers which characters they held, counted or not, and whether all were in NFC."""
 
-    def __init__(self, texts: Iterable[str], *, lowercase: bool) -> None:
+    def __init__(self, texts: Iterable[str], alphabet: Counter[str] | set[str], *, lowercase: bool) -> None:
         self._texts = texts
         self._lowercase = lowercase
-        self.alphabet: set[str] = set()
+        self.alphabet = alphabet
         self.is_nfc = True
 
     def __iter__(self) -> Iterator[str]:
@@ -173,14 +190,18 @@ def blank(kind: str, *, running: bool, lowercase: bool = False, normalisation: s
         library.decoder = decoders.ByteLevel()
         if kind == "bpe" and not running:
             library.decoder = decoders.Sequence([decoders.ByteLevel(), *front])
-    elif kind in ("unigram", "wordpiece"):
-        library = tokenizers.Tokenizer(models.Unigram() if kind == "unigram" else models.WordPiece(unk_token="<unk>"))
+    elif kind in MARKED:
+        library = tokenizers.Tokenizer(_marked_model(kind))
         # Each punctuation mark stands alone: so "##" can only mean "goes on", and no text becomes a special token.
-        library.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.Split(SPACE, "merged_with_next"), pre_tokenizers.Punctuation("isolated")]
-        )
+        cuts = [pre_tokenizers.Split(SPACE, "merged_with_next"), pre_tokenizers.Punctuation("isolated")]
+        if kind == "sentencepiece":
+            # Lines stay apart too. No piece goes beyond a cut, and so SentencePiece, which makes none, gives the same ids.
+            cuts.insert(1, pre_tokenizers.Split("\n", "isolated"))
+        library.pre_tokenizer = pre_tokenizers.Sequence(cuts)
         whole = [decoders.Fuse(), decoders.Replace(SPACE, " "), *front]
         joined = [decoders.Replace(Regex("^##"), "")] if kind == "wordpiece" else []
+        if kind == "sentencepiece":  # whose bytes are no marks of spaces, whatever they spell
+            whole = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *front]
         library.decoder = decoders.Sequence(joined + whole)
     else:
         library = tokenizers.Tokenizer(models.WordLevel(unk_token="<unk>"))
@@ -194,6 +215,14 @@ def blank(kind: str, *, running: bool, lowercase: bool = False, normalisation: s
     return library
 
 
+def _marked_model(kind: str) -> models.Model:
+    if kind == "unigram":
+        return models.Unigram()
+    if kind == "wordpiece":
+        return models.WordPiece(unk_token="<unk>")
+    return models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+
+
 def _normalisers(kind: str, *, running: bool, lowercase: bool, normalisation: str) -> list[normalizers.Normalizer]:
     """What is done to a text before it is cut: its form and case, then what becomes of spaces."""
     steps: list[normalizers.Normalizer] = [getattr(normalizers, one)() for one in FORMS if one.lower() == normalisation]
@@ -201,7 +230,7 @@ def _normalisers(kind: str, *, running: bool, lowercase: bool, normalisation: st
         steps.append(normalizers.Lowercase())
     if kind in SPACED and not running:
         steps.append(normalizers.Prepend(" " if kind == "bpe" else SPACE))
-    if kind in ("unigram", "wordpiece"):
+    if kind in MARKED:
         steps.append(normalizers.Replace(" ", SPACE))
     return steps
 
@@ -223,6 +252,9 @@ def _trainer(kind: str, *, vocab_size: int, specials: list[str], min_frequency: 
         if kind == "bytes":
             common["vocab_size"] = len(specials) + len(alphabet)
         return trainers.BpeTrainer(**common, initial_alphabet=alphabet, min_frequency=2)
+    if kind == "sentencepiece":
+        # More than is asked for: merges of characters that then are no pieces fall out.
+        return trainers.BpeTrainer(**{**common, "vocab_size": 2 * vocab_size}, min_frequency=2)
     if kind == "unigram":
         return trainers.UnigramTrainer(**common, unk_token="<unk>")
     if kind == "wordpiece":
