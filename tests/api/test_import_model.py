@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.exchange import tokenizer_folders as theirs
+from tests.exchange.gguf_files import Draft, byte_level_values, drafted, sentencepiece_values
 from tests.exchange.their_networks import transformers
 
 import regard
@@ -66,6 +67,57 @@ def test_a_language_model_goes_on_as_theirs(kind: str, tmp_path: Path) -> None:
     written = network.generate(**given, max_new_tokens=12, do_sample=False, pad_token_id=0)
     expected = written[0, given["input_ids"].shape[1] :].tolist()
     assert list(found.outputs[0].ids) == [id for id in expected if id != run.task.tokenizer.end_id]
+
+
+def gguf(folder: Path, tokenizer: str) -> tuple[Any, Draft]:
+    """Return a network of a published folder, and the GGUF file that llama.cpp's converter would make of both."""
+    sizes = {**ENCODER, "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2}
+    network = published(folder, tokenizer, "LlamaForCausalLM", **sizes)
+    values = sentencepiece_values(folder) if tokenizer == "llama2" else byte_level_values(folder, "llama-bpe")
+    return network, drafted(network).having(values)
+
+
+@pytest.mark.parametrize("tokenizer", ["llama2", "llama3"])
+def test_a_gguf_file_goes_on_as_the_folder_that_it_was_made_of(tokenizer: str, tmp_path: Path) -> None:
+    network, draft = gguf(tmp_path / "theirs", tokenizer)
+    run = regard.import_model(draft.write(tmp_path / "model.gguf"), run=tmp_path / "run")
+    assert isinstance(run, regard.LanguageModel)
+    given = their_ids(tmp_path / "theirs", SENTENCE)
+    tokens = run.task.tokenizer
+    never = [id for id in tokens.specials.values() if id != tokens.end_id]  # which we do not write
+    settings = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0, "eos_token_id": tokens.end_id}
+    written = network.generate(**given, **settings, suppress_tokens=never)
+    expected = written[0, given["input_ids"].shape[1] :].tolist()
+    found = list(run.generate(SENTENCE, sample=False, max_length=12).outputs[0].ids)
+    assert len(found) > 5
+    assert found == [id for id in expected if id != tokens.end_id]
+    origin = json.loads((tmp_path / "run" / "task.json").read_text())["imported"]
+    assert (origin["from"], origin["class"]) == (str(tmp_path / "model.gguf"), "LlamaForCausalLM")
+    assert list(origin["files"]) == ["model.gguf"]
+
+
+def test_a_gguf_file_is_the_same_run_as_the_folder(tmp_path: Path) -> None:
+    _, draft = gguf(tmp_path / "theirs", "llama3")
+    ours = regard.import_model(draft.write(tmp_path / "model.gguf"), run=tmp_path / "run")
+    other = regard.import_model(tmp_path / "theirs", run=tmp_path / "other")
+    assert ours.model.state_dict().keys() == other.model.state_dict().keys()
+    for name, weight in ours.model.state_dict().items():
+        assert torch.equal(weight, other.model.state_dict()[name])
+    assert (tmp_path / "run" / "config.toml").read_text() == (tmp_path / "other" / "config.toml").read_text()
+
+
+def test_a_gguf_file_that_is_refused_leaves_no_run(tmp_path: Path) -> None:
+    _, draft = gguf(tmp_path / "theirs", "llama2")
+    damaged = {
+        "a": draft.without("tokenizer.ggml.model"),
+        "b": draft.having({"general.architecture": "clip"}),
+        "c": draft.without("blk.0.attn_q.weight"),
+    }
+    for name, one in damaged.items():
+        with pytest.raises(RegardError) as caught:
+            regard.import_model(one.write(tmp_path / f"{name}.gguf"), run=tmp_path / "run")
+        assert f"{name}.gguf" in caught.value.problem
+        assert not (tmp_path / "run").exists()
 
 
 def test_a_translator_writes_as_theirs(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.api.test_import_model import gpt2
+from tests.api.test_import_model import gguf, gpt2
 
 
 def test_a_folder_becomes_a_run(command: Any, tmp_path: Path) -> None:
@@ -23,6 +23,23 @@ def test_a_folder_becomes_a_run(command: Any, tmp_path: Path) -> None:
     again = command("import", tmp_path / "theirs", "--run", run)
     assert again.code == 1
     assert "is already a run" in again.err
+
+
+def test_a_gguf_file_becomes_a_run(command: Any, tmp_path: Path) -> None:
+    _, draft = gguf(tmp_path / "theirs", "llama2")
+    path, run = draft.write(tmp_path / "model.gguf"), tmp_path / "run"
+    outcome = command("import", path, "--run", run)
+    assert outcome.code == 0
+    assert outcome.lines[1].split() == ["task", "language"]
+    assert f"imported  LlamaForCausalLM of {path}" in command("show", run).lines
+    assert command("generate", run, "The dog", "--max-length", 3).code == 0
+    path.write_bytes(path.read_bytes()[:5000])
+    outcome = command("import", path, "--run", tmp_path / "other")
+    assert outcome.code == 1
+    assert outcome.err == (
+        f"error: {path} is no GGUF file, or a damaged one: its header does not end within 5,000 bytes.\n"
+        "Download it again.\n"
+    )
 
 
 def test_facts_as_json(command: Any, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""Import: a folder of Hugging Face's transformers package becomes an ordinary run, with one checkpoint, of step 0.
+"""Import: a folder of Hugging Face's transformers package, or a GGUF file, becomes an ordinary run of one checkpoint.
 
-What its network is finds `exchange/huggingface.py`, what its tokens are `exchange/tokenizers.py`. Here the two are joined
-to the task that they suit, so that the run predicts, generates, embeds, is scored and fine-tuned as any other. Nothing is
-downloaded, and no code of the folder is run.
+What its network is finds `exchange/huggingface.py`, what its tokens are `exchange/tokenizers.py`; of a GGUF file,
+`exchange/gguf_file.py` and `exchange/gguf_tokenizer.py`. Here the two are joined to the task that they suit, so that the
+run predicts, generates, embeds, is scored and fine-tuned as any other. Nothing is downloaded, and no code of a folder is
+run.
 """
 
 import dataclasses
@@ -12,6 +13,8 @@ from typing import Any
 from regard.api.new_run import with_defaults
 from regard.api.run import Run, load
 from regard.config import ModelTable, RunConfig, default_config, to_toml
+from regard.exchange.gguf_file import is_gguf, read_gguf
+from regard.exchange.gguf_tokenizer import read_gguf_tokenizer
 from regard.exchange.huggingface import read_folder
 from regard.exchange.image_preprocessing import read_preprocessing
 from regard.exchange.imported_network import CONFIG, ImportedNetwork
@@ -25,20 +28,21 @@ from regard.tasks.task import UsableTask
 
 
 def import_model(
-    folder: str | Path,
+    path: str | Path,
     *,
     run: str | Path,
     source_language: str = "",
     target_language: str = "",
     allow_pickle: bool = False,
 ) -> Run[Any]:
-    """Import a folder of the transformers package as a new run, and load it.
+    """Import a folder of the transformers package, or a GGUF file of a Llama-type decoder, as a new run, and load it.
 
     languages:     of a translator between many, by their codes, such as eng_Latn and deu_Latn
     allow_pickle:  also read weights that torch pickled, where there is no safetensors file
     """
     new = RunFolder.new(run)
-    network = read_folder(Path(folder), allow_pickle=allow_pickle)
+    source = Path(path)
+    network = read_gguf(source) if is_gguf(source) else read_folder(source, allow_pickle=allow_pickle)
     config = _settings(network)
     task = _task(network, config, source_language=source_language, target_language=target_language)
     weights = network.weights()
@@ -72,9 +76,13 @@ def _task(
             network.folder, size=fields.get("image_size", 0), n_channels=int(fields["n_channels"])
         )
         return image_task(config, found.size, mean=found.mean, deviation=found.deviation, labels=network.labels)
+    rows = int(fields["vocab"] if "vocab" in fields else fields["source_vocab"])
+    if is_gguf(network.folder):
+        tokenizer = read_gguf_tokenizer(network.folder, rows=rows)
+        return text_task(config, tokenizer, tokenizer, labels=network.labels)
     tokens = read_tokenizers(
         network.folder,
-        rows=int(fields["vocab"] if "vocab" in fields else fields["source_vocab"]),
+        rows=rows,
         source_language=source_language or None,
         target_language=target_language or None,
     )
@@ -82,10 +90,11 @@ def _task(
 
 
 def _origin(network: ImportedNetwork) -> dict[str, Any]:
-    """Where a run comes from: the folder, the class, and the hash of each file that was read."""
-    files = {*network.tensors.files.values(), network.folder / CONFIG}
+    """Where a run comes from: the folder or file, the class, and the hash of each file that was read."""
+    config = () if is_gguf(network.folder) else (network.folder / CONFIG,)
+    files = {*network.tensors.files.values(), *config}
     return {
         "from": str(network.folder.resolve()),
         "class": network.their_class,
-        "files": {path.name: checkpoints.sha256(path) for path in sorted(files)},
+        "files": {path.name: checkpoints.sha256(path.resolve()) for path in sorted(files)},
     }

@@ -10,7 +10,10 @@ from regard.errors import UsageError
 
 
 def import_model(
-    folder: Annotated[str, Parameter(help="a folder with config.json, model.safetensors and the tokenizer's files")],
+    path: Annotated[
+        str,
+        Parameter(help="a folder with config.json, model.safetensors and the tokenizer's files, or a GGUF file"),
+    ],
     /,
     *,
     run: Annotated[str, Parameter(metavar="RUN", help="the folder of the new run")] = "",
@@ -23,10 +26,11 @@ def import_model(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Import a model of Hugging Face's transformers as a run, which is used, scored and fine-tuned as any other.
+    """Import a model of Hugging Face's transformers, or a GGUF file, as a run: used, scored, fine-tuned as any other.
 
     Known are BERT (also of sentence-transformers), GPT-2, Llama, Mistral, Qwen2, T5, Marian, M2M100, Pegasus, ViT and
-    ResNet. Nothing is downloaded, and no code of the folder is run.
+    ResNet; of GGUF files Llama, Mistral and Qwen2, whose weights are dequantised, with the tokenizer inside. Nothing is
+    downloaded, and no code of the folder is run.
     """
     if not run:
         raise UsageError("An imported model needs a folder of its own.", "Name it with --run RUN.")
@@ -34,7 +38,7 @@ def import_model(
         from regard import api
 
         loaded = api.import_model(
-            folder,
+            path,
             run=run,
             source_language=source_language,
             target_language=target_language,
