@@ -1,4 +1,4 @@
-"""How a network of others wants its images: the preprocessor_config.json beside it."""
+"""How a network wants its images: the preprocessor_config.json of a Hugging Face folder, read and written."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +7,12 @@ from typing import Any
 from regard.errors import DataError
 from regard.exchange.tensor_files import find_file, read_table
 from regard.exchange.their_config import TheirConfig
+from regard.runs.disk import as_json, write_synced
 from regard.runs.json_files import is_number
 
 FILE = "preprocessor_config.json"
 _USUAL_SIZE = 224
+_BICUBIC = 3  # by Pillow's number
 _SHIFTED = (0.5, 0.5, 0.5)  # from 0 … 1 to -1 … 1, where nothing else is said
 
 
@@ -64,3 +66,25 @@ def _edge(config: TheirConfig) -> int:
         if value is not None:
             return config.count(key)
     return _USUAL_SIZE
+
+
+def write_preprocessing(folder: Path, given: ImagePreprocessing) -> None:
+    """Write the file that says how images are prepared, as `read_preprocessing` and transformers read it.
+
+    CLIP's is the class that does as we do: the shorter side is scaled, and the square in the middle kept.
+    """
+    table = {
+        "image_processor_type": "CLIPImageProcessor",
+        "do_convert_rgb": len(given.mean) == 3,
+        "do_resize": True,
+        "size": {"shortest_edge": given.size},
+        "resample": _BICUBIC,
+        "do_center_crop": True,
+        "crop_size": {"height": given.size, "width": given.size},
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": list(given.mean),
+        "image_std": list(given.deviation),
+    }
+    write_synced(folder / FILE, as_json(table, indent=2) + b"\n")
