@@ -18,6 +18,7 @@ SMALL = {
     "mask": "model.n_layers=1 model.d_model=16 model.d_ff=32 model.n_heads=2",
     "classify": "model.n_layers=1 model.d_model=16 model.d_ff=32 model.n_heads=2",
     "tag": "model.n_layers=1 model.d_model=16 model.d_ff=32 model.n_heads=2",
+    "language": "model.n_layers=1 model.d_model=16 model.n_heads=2",
 }
 RECURRENT = "model.n_layers=1 model.d_model=8 model.d_state=8"  # in the place of these, for --model birnn
 GOOD, BAD = ("lovely", "great", "fine"), ("dull", "poor", "sad")
@@ -102,6 +103,15 @@ def test_the_python_of_fine_tune(folder: Path) -> None:
     output = run_python(program, folder)
     assert "accuracy" in output
     assert output.endswith("(128,)\n")
+
+
+def test_the_commands_of_exchange(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_commands("docs/guides/exchange.md", monkeypatch, capsys)
+    assert sorted(path.name for path in (folder / "out").iterdir()) == [
+        *("ctranslate2", "en-de.argosmodel", "gpt2", "onnx", "plain", "small")
+    ]
 
 
 def test_the_vectors(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from regard.api.compare import compare
+    from regard.api.export import export
     from regard.api.import_model import import_model
     from regard.api.kinds import (
         Captioner,
@@ -44,6 +45,7 @@ __all__ = [
     "Translator",
     "average",
     "compare",
+    "export",
     "import_model",
     "load",
     "resume",

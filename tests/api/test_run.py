@@ -355,8 +355,8 @@ def test_a_run_of_another_task_does_not_translate(run: Run) -> None:
     assert not hasattr(run, "generate")
 
 
-def test_the_runs_own_decoding_is_the_default(run: Run) -> None:
-    line = ["a dog runs"]
+def test_the_runs_own_decoding_is_the_default(trained: Path) -> None:
+    run, line = regard.load(trained, threads=1, engine="torch"), ["a dog runs"]
     assert run.translate(line) == run.translate(line, decoding=run.config.decoding)
     told: list[tuple[str, int]] = []
     run.translate(line * 5, decoding=GREEDY, batch_size=2, progress=lambda what, done: told.append((what, done)))

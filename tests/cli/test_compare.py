@@ -203,3 +203,9 @@ def test_runs_over_images(command: Any, image_run: Path, caption_run: Path) -> N
         outcome = command("compare", run, f"other-{metric}", "--data", run.parent / data)
         assert outcome.code == 0, outcome.err
         assert f"{metric} ↑" in outcome.lines[0]
+
+
+def test_outputs_of_another_engine_are_named(command: Any, trained: Path, corpus: tuple[str, str]) -> None:
+    shown = command("compare", trained, f"{trained}@40", "--data", *corpus, "--engine", "ctranslate2", "--beam", 1)
+    assert f"The outputs of {trained} are those of ctranslate2-" in shown.err
+    assert "The outputs of" not in command("compare", trained, f"{trained}@40", "--data", *corpus, "--beam", 1).err

@@ -98,7 +98,7 @@ def test_a_beam_searches_although_the_run_samples(command: Any, run: str) -> Non
 
 
 def test_unknown_characters_of_a_prompt_are_told(command: Any, run: str) -> None:
-    flags = ("--max-length", 3)
+    flags = ("--max-length", 3, "--engine", "torch")
     assert command("generate", run, "the", *flags).err == ""
     outcome = command("generate", run, "thé ÄÖ", *flags)
     assert outcome.err == "note: not in the vocabulary: 'é', 'Ä', 'Ö'\n"
@@ -148,7 +148,7 @@ def test_nothing_is_printed_of_a_text_that_cannot_be_begun(
     run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda device: 1000)
-    assert main(["generate", run, "the"]) == 2
+    assert main(["generate", run, "the", "--engine", "torch"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: 1 × 1 hypotheses of up to 128 tokens need about 0.0 GB of memory")

@@ -110,5 +110,5 @@ def test_without_standard_input_there_is_nothing_to_translate(
     from regard.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", None)
-    assert main(["translate", str(trained)]) == 0
+    assert main(["translate", str(trained), "--engine", "torch"]) == 0
     assert capsys.readouterr() == ("", "")

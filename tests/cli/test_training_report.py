@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from regard.cli import training_report as module
 from regard.cli.training_report import disk_needed, end, learning, report_rows, time_needed
 from regard.config import RunConfig, TrainingConfig
 from regard.runtime import Machine
@@ -58,6 +59,20 @@ def test_batches_of_an_update_are_named() -> None:
     four = TrainingConfig(accumulate=4)
     assert learning(four, "tokens").startswith("4,096 tokens per batch, 4 batches per update, ")
     assert learning(four, "images").startswith("128 images per batch, 4 batches per update, ")
+
+
+@pytest.mark.parametrize(
+    ("total_steps", "precision", "has_it", "told"),
+    [(4000, "fp32", True, True), (40, "fp32", True, False), (4000, "bf16", True, False), (4000, "fp32", False, False)],
+)
+def test_a_long_run_is_told_of_bf16(
+    monkeypatch: pytest.MonkeyPatch, total_steps: int, precision: str, has_it: bool, told: bool
+) -> None:
+    monkeypatch.setattr(module, "has_bf16_products", lambda: has_it)
+    machine = Machine(device=torch.device("cpu"), precision=precision, threads=2)
+    rows = dict(report_rows(dataclasses.replace(report(total_steps, TrainingConfig()), machine=machine)))
+    assert rows["machine"].startswith(f"cpu, {precision}, 2 threads, seed 1")
+    assert ("--set runtime.precision=bf16" in rows["machine"]) is told
 
 
 def test_threads_matter_on_a_cpu_only() -> None:

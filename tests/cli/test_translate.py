@@ -9,9 +9,11 @@ import pytest
 from regard.cli import lines as module
 from regard.tasks.translation.task import TranslationTask
 
+OURS = ("--engine", "torch")  # without a line about the engine
+
 
 def test_texts_become_lines(command: Any, trained: Path) -> None:
-    outcome = command("translate", trained, "the dog runs", "a red house")
+    outcome = command("translate", trained, "the dog runs", "a red house", *OURS)
     assert outcome.code == 0
     assert len(outcome.lines) == 2
     assert outcome.err == ""
@@ -51,13 +53,13 @@ def test_equal_lines_of_two_chunks_are_drawn_independently(
 
 
 def test_nothing_in_nothing_out(command: Any, trained: Path) -> None:
-    outcome = command("translate", trained, stdin=b"")
+    outcome = command("translate", trained, *OURS, stdin=b"")
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
 def test_a_line_in_another_encoding_is_answered_with_an_empty_one(command: Any, trained: Path) -> None:
-    first, _, last = command("translate", trained, stdin=b"a dog\n\nthe man\n").lines
-    outcome = command("translate", trained, stdin=b"a dog\na caf\xe9\nthe man\n")
+    first, _, last = command("translate", trained, *OURS, stdin=b"a dog\n\nthe man\n").lines
+    outcome = command("translate", trained, *OURS, stdin=b"a dog\na caf\xe9\nthe man\n")
     assert (outcome.code, outcome.lines) == (0, [first, "", last])
     assert outcome.err == (
         r"note: answered with an empty line: 1 bad line, not UTF-8: standard input:2 'a caf\xe9'" + "\n"
@@ -154,7 +156,7 @@ def test_an_ensemble_votes(command: Any, trained: Path, own_run: Path) -> None:
 
 def test_long_lines_are_told(command: Any, trained: Path) -> None:
     long = ". ".join(["the dog runs and sees the old man"] * 40)
-    outcome = command("translate", trained, "--beam", 1, "--max-length", 5, "a dog", long)
+    outcome = command("translate", trained, "--beam", 1, "--max-length", 5, "a dog", long, *OURS)
     assert len(outcome.lines) == 2
     assert outcome.err == "note: longer than the model reads at once, translated in parts: line 2\n"
 
@@ -175,7 +177,7 @@ def test_at_a_keyboard_each_line_is_answered_at_once(
 
     monkeypatch.setattr(TranslationTask, "predict", watched)
     monkeypatch.setattr(io, "TextIOWrapper", Keyboard)
-    outcome = command("translate", trained, stdin=b"a dog\na cat\n")
+    outcome = command("translate", trained, *OURS, stdin=b"a dog\na cat\n")
     assert sys.stdin.isatty()
     assert sizes == [1, 1]
     assert outcome.err == "Type one sentence per line; Ctrl-D ends.\n"

@@ -392,7 +392,7 @@ def test_a_number_outside_its_range(key: str, value: str, expected: str) -> None
         (
             "tokenizer.kind",
             "unigramm",
-            "auto, bpe, unigram, wordpiece, characters, bytes, words, tiktoken or vectors",
+            "auto, bpe, unigram, wordpiece, sentencepiece, characters, bytes, words, tiktoken or vectors",
             "unigram",
         ),
     ],

@@ -36,7 +36,7 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def load(run: Path) -> regard.Run:
-    return regard.load(run, device="cpu", threads=1)
+    return regard.load(run, device="cpu", threads=1, engine="torch")
 
 
 def scores(evaluation: Evaluation) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,9 +11,8 @@ from torch import Tensor
 from transformers import GPT2LMHeadModel
 
 from regard.errors import DataError
-from regard.models.gpt import GPT, GPTConfig, QuickBlocks
+from regard.models.gpt import GPT, GPTConfig
 from regard.models.presets import PRESETS, count_parameters
-from regard.parts.taps import recording
 
 SIZES = {"vocab": 40, "n_layers": 3, "n_heads": 4, "d_model": 32, "context": 24}
 
@@ -69,41 +67,6 @@ def test_one_matrix_serves_embedding_and_output() -> None:
 def test_a_sequence_beyond_the_positions_is_refused() -> None:
     with pytest.raises(DataError, match="A sequence of 25 tokens is longer than the 24 learned positions"):
         make_model()(some_ids(1, 25))
-
-
-@pytest.mark.parametrize("window", [0, 4])
-@pytest.mark.parametrize("counts", [None, [6, 2, 4]])
-def test_the_quick_way_of_a_step_is_the_blocks_own(
-    monkeypatch: pytest.MonkeyPatch, window: int, counts: list[int] | None
-) -> None:
-    model = shaken(make_model(window=window))
-    ids, calls = some_ids(3, 12), []
-    quick = QuickBlocks.__call__
-    monkeypatch.setattr(QuickBlocks, "__call__", lambda *arguments: calls.append(1) or quick(*arguments))
-    with torch.inference_mode():
-        prompt = (ids[:, :6], None if counts is None else torch.tensor(counts))
-        logits, state = model.step(model.start(3), *prompt)
-        _, slow = model.step(replace(model.start(3), prepared=None), *prompt)
-        assert not calls  # a prompt is no single position
-        for column in range(6, 12):
-            logits, state = model.step(state, ids[:, column : column + 1])
-            expected, slow = model.step(slow, ids[:, column : column + 1])
-            assert torch.allclose(logits, expected, atol=1e-5)
-        assert len(calls) == 6
-        again = state.join(state).keep(torch.tensor([4, 0]))
-        assert torch.allclose(model.step(again, ids[[1, 0], :1])[0], model.step(slow, ids[:, :1])[0][[1, 0]], atol=1e-5)
-
-
-def test_who_listens_or_learns_gets_the_blocks_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make_model()
-    monkeypatch.setattr(QuickBlocks, "__call__", None)
-    state, ids = model.start(2), some_ids(2, 1)
-    with torch.inference_mode(), recording(model, "decoder.0.self_attention.weights") as record:
-        model.step(state, ids)
-    assert list(record) == ["decoder.0.self_attention.weights"]
-    model.step(state, ids)[0].sum().backward()
-    assert model.decoder[0].self_attention.query.weight.grad is not None
-    assert model.train().start(2).prepared is None
 
 
 def test_importing_it_loads_neither_convolutions_nor_recurrent_cells() -> None:

@@ -7,6 +7,7 @@ regard.Classifier.load("runs/reviews").embed(["What a film!"])[0].vector
 """
 
 from regard.api.compare import compare
+from regard.api.export import export
 from regard.api.import_model import import_model
 from regard.api.kinds import (
     Captioner,
@@ -38,6 +39,7 @@ __all__ = [
     "Translator",
     "average",
     "compare",
+    "export",
     "import_model",
     "load",
     "resume",

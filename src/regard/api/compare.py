@@ -40,7 +40,7 @@ def compare(
         found = _compare_generated(evaluations, sizes, settings)
     else:
         found = _compare_statistics(evaluations, sizes)
-    return replace(found, notes=(*found.notes, *_reading_notes(loaded, settings)))
+    return replace(found, notes=(*found.notes, *_reading_notes(loaded, settings), *_engine_notes(loaded)))
 
 
 def _evaluated(run: Run[Any], first: Run[Any], files: Files, settings: Mapping[str, Any]) -> Evaluation:
@@ -71,6 +71,15 @@ def _reading_notes(runs: Sequence[Run[Any]], given: Mapping[str, Any]) -> list[s
         if name != "on_bad"
         and name not in given
         and any(getattr(other.config.data, name) != getattr(first.config.data, name) for other in others)
+    ]
+
+
+def _engine_notes(runs: Sequence[Run[Any]]) -> list[str]:
+    """Say whose outputs another engine has searched for; else all are of our own search."""
+    return [
+        f"The outputs of {run.reference} are those of {run.engine.engine.name}."
+        for run in runs
+        if run.engine_wish.name == "ctranslate2" and run.engine.engine is not None
     ]
 
 

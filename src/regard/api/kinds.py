@@ -59,6 +59,7 @@ class GenerationSettings(UseSettings, DecodingSettings, total=False):
     decoding: DecodingConfig
     seed: int
     banned: Sequence[str]
+    log_probs: bool
 
 
 class TextMetricSettings(GenerationSettings, total=False):
@@ -187,7 +188,7 @@ class LanguageModel(TextRun):
 
     def stream(self, prompt: str = "", **settings: Unpack[GenerationSettings]) -> Iterator[str]:
         """Go on from one prompt, and yield the text as it is written, whole characters only."""
-        options = self.options(settings)
+        options = self.with_engine(self.options(settings))
         assert isinstance(options, GenerationOptions)
         return self.task.continuer(self.model, options).stream(prompt)
 

@@ -6,6 +6,7 @@
 import dataclasses
 import html
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -13,17 +14,21 @@ import torch
 from torch import nn
 
 from regard import runtime
+from regard.api.engine import Chosen, EngineWish, choose_engine
 from regard.config import RunConfig
+from regard.decoding.engine import GenerationEngine, TranslationEngine
+from regard.errors import UsageError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.baselines.verdict import judge
 from regard.models.presets import rebuild_model, refuse_other_sizes, shapes_of, weight_shapes
+from regard.parts.taps import anybody_listens
 from regard.runs import checkpoints, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.folder import Reference, RunFolder
 from regard.tasks import find_task
 from regard.tasks.baselines import RunBaselines, advice
 from regard.tasks.evaluation import Evaluation
-from regard.tasks.options import Options, make_options
+from regard.tasks.options import GenerationOptions, Options, make_options
 from regard.tasks.results import Result, Results
 from regard.tasks.spec import TaskSpec, wrong_kind
 from regard.tasks.task import UsableTask
@@ -42,17 +47,21 @@ class Run(Generic[TaskType]):
         model: nn.Module,
         checkpoint: Checkpoint,
         notes: Sequence[str] = (),
+        *,
+        engine: EngineWish | None = None,
     ) -> None:
         self.reference = reference
         self.task = task
         self.model = model
         self.checkpoint = checkpoint
         self.notes = tuple(notes)  # such as which damaged checkpoints were passed over
+        self.engine_wish = engine or EngineWish()
+        self._as_loaded = _versions(model)
 
     @classmethod
-    def load(cls, run: str | Path, *, model: nn.Module | None = None, device: str = "auto", threads: int = 0) -> Self:
+    def load(cls, run: str | Path, **settings: Any) -> Self:
         """Load a run of this kind; as `regard.load`, but a type checker knows what comes, and any other run is refused."""
-        loaded = load(run, model=model, device=device, threads=threads)
+        loaded = load(run, **settings)
         if not isinstance(loaded, cls):
             raise wrong_kind(run, loaded.spec, f"a {cls.__name__}")
         return loaded
@@ -76,19 +85,70 @@ class Run(Generic[TaskType]):
         """The options of the task from settings by name, in place of the run's own; a wrong name gets the near one."""
         return make_options(self.task.options, self.config, settings)
 
+    @cached_property
+    def engine(self) -> Chosen:
+        """What searches for outputs: another engine, or our own search; opened, and perhaps converted, on first use."""
+        folder = RunFolder(self.reference.path).engines
+        return choose_engine(folder, self.task, self.model, self.checkpoint, self.engine_wish)
+
+    def with_engine(self, options: Options) -> Options:
+        """The options with the run's engine, for tasks that generate."""
+        if not isinstance(options, GenerationOptions):
+            if self.engine_wish.name == "ctranslate2":
+                raise UsageError(
+                    f"{self.reference} was trained for the task '{self.spec.name}', which CTranslate2 does not serve.",
+                    "Leave --engine out.",
+                )
+            return options
+        # What is changed in the network, or listened to inside it, only our own search shows.
+        if options.engine is not None or anybody_listens() or _versions(self.model) != self._as_loaded:
+            return options
+        return dataclasses.replace(options, engine=self.engine.engine)
+
     def predict_with(self, inputs: Sequence[Any], options: Options) -> Results[Result]:
         """What the task says of each input, in their order."""
-        return Results(self.task.predict(self.model, inputs, options))
+        return Results(self.task.predict(self.model, inputs, self.with_engine(options)))
 
     def evaluate_with(self, files: Files, options: Options) -> Evaluation:
-        """Score the run on a test set, and its baselines beside it unless runs are compared."""
+        """Score the run on a test set, and its baselines beside it unless runs are compared.
+
+        Outputs are searched for by our own search, the reference, unless another engine was asked for by name.
+        """
+        if self.engine_wish.name == "ctranslate2":
+            options = self.with_engine(options)
         if options.paired:
-            return self.task.evaluate(self.model, file_names(files), options)
+            return self._evaluated(files, options)
         baselines, notes = self._baselines()
         options = dataclasses.replace(options, baselines=baselines)
-        found = self.task.evaluate(self.model, file_names(files), options)
+        found = self._evaluated(files, options)
         verdict = judge(found.values, found.baselines, best_by=self.config.training.best_by)
         return dataclasses.replace(found, notes=(*found.notes, *notes), advice=advice(verdict, self.config))
+
+    def _evaluated(self, files: Files, options: Options) -> Evaluation:
+        """The scores, whose signatures name the engine if it is another than our own search."""
+        found = self.task.evaluate(self.model, file_names(files), options)
+        engine = self._engine_of(options)
+        if engine is None:
+            return found
+        scores = [
+            dataclasses.replace(one, signature=f"{one.signature}|engine:{engine.name}") if one.metric.decoded else one
+            for one in found.scores
+        ]
+        return dataclasses.replace(found, scores=tuple(scores))
+
+    def _engine_of(self, options: Options) -> TranslationEngine | GenerationEngine | None:
+        """The engine that searches by these options; None for our own search."""
+        if not isinstance(options, GenerationOptions) or options.engine is None:
+            return None
+        engine: TranslationEngine | GenerationEngine = options.engine
+        decoding, n_models = options.decoding or self.config.decoding, 1 + len(getattr(options, "ensemble", ()))
+        return None if engine.unsupported(decoding, banned=bool(options.banned), n_models=n_models) else engine
+
+    def export(self, to: str, out: str | Path, **settings: Any) -> tuple[str, ...]:
+        """Write the run as what another program reads; as `regard.export`, of the checkpoint that is loaded."""
+        from regard.api.export import export  # which loads runs
+
+        return export(self, to, out, **settings)
 
     def _baselines(self) -> tuple[tuple[Baseline, ...], list[str]]:
         """What the model should beat, as it was learned before training; and why there is nothing, if so."""
@@ -124,14 +184,37 @@ class Run(Generic[TaskType]):
         return f"<table>{''.join(rows)}</table>"
 
 
-def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto", threads: int = 0) -> Any:
+def load(
+    run: str | Path,
+    *,
+    model: nn.Module | None = None,
+    device: str = "auto",
+    threads: int = 0,
+    engine: str = "auto",
+    compute_type: str = "float32",
+    shortlist: bool = False,
+    engine_workers: int = 0,
+    engine_threads: int = 0,
+) -> Any:
     """Load a trained run as what it is: a `Translator`, a `Classifier`, …; `Translator.load` says which is expected.
 
-    run:    `runs/m30k`, `runs/m30k@best`, `runs/m30k@400`
-    model:  the network, if the run trained one of your own
+    run:           `runs/m30k`, `runs/m30k@best`, `runs/m30k@400`
+    model:         the network, if the run trained one of your own
+    engine:        what translates and generates: torch (our own search), ctranslate2, or auto, which takes that on a CPU
+                   where it can
+    compute_type:  the numbers of ctranslate2: float32, int8, …
+    shortlist:     let ctranslate2 write only what the source's tokens may become, learned from the run's training pairs
+    engine_workers, engine_threads: of ctranslate2; 0 for as measured on this machine
     """
     from regard.api import kinds  # the kinds are subclasses of what stands here
 
+    wish = EngineWish(
+        name=engine,
+        compute_type=compute_type,
+        shortlist=shortlist,
+        workers=engine_workers,
+        threads=engine_threads,
+    )
     reference = Reference.parse(str(run))
     folder = RunFolder.open(reference.path)
     config, origin = folder.read_config(), str(folder.config_file)
@@ -151,9 +234,15 @@ def load(run: str | Path, *, model: nn.Module | None = None, device: str = "auto
     model = rebuild_model(config, origin=origin) if model is None else model
     model.load_state_dict(weights)
     kind: type[Run[Any]] = getattr(kinds, task.spec.run)
-    return kind(reference, task, model.to(machine.device).eval(), checkpoint, notes)
+    model = model.to(machine.device).eval()
+    return kind(reference, task, model, checkpoint, notes, engine=wish)
 
 
 def file_names(files: Files) -> list[str]:
     """Return one file or several as a list of names."""
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+
+
+def _versions(model: nn.Module) -> list[tuple[int, int]]:
+    """Which weights a network has, and how often each was changed in place."""
+    return [(id(one), one._version) for one in model.parameters()]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from regard.cli.engine import EngineOptions
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     JsonFlag,
@@ -34,6 +35,7 @@ def compare(
     picture: Annotated[
         str, Parameter(metavar="FILE", help="draw the first metric by source length into a .png, .svg or .pdf file")
     ] = "",
+    engine: EngineOptions | None = None,
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -43,7 +45,7 @@ def compare(
     an example is right or wrong); p < 0.05 is the usual mark of a significant difference. Of generated text, the examples
     on which the runs differ most are shown. Language models are paired over the documents of the text, or, where these
     are fewer than 100, over stretches of 1,000 characters; models with different vocabularies are compared by bits per
-    byte only.
+    byte only. Outputs are searched for by our own search, the reference, unless --engine names another.
     """
     if len(runs) < 2:
         raise UsageError("A comparison needs at least two runs.", "Name them: regard compare RUN RUN --data FILE…")
@@ -53,7 +55,7 @@ def compare(
     if picture:
         refuse_picture(picture, data)  # now, not after the work
     settings = settings_of(options, but=("by_length", "picture"))
-    loaded = load_runs(runs, threads=threads)
+    loaded = load_runs(runs, threads=threads, **(engine or EngineOptions()).loading("torch"))
     from regard import api
 
     with Stages(unit=spec.unit, others={"encoding": "lines", "decoding": "images"}) as stages:

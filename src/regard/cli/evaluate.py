@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from regard.cli.engine import EngineOptions
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     JsonFlag,
@@ -48,6 +49,7 @@ def evaluate(
     picture: Annotated[
         str, Parameter(metavar="FILE", help="draw the confusion matrix into a .png, .svg or .pdf file")
     ] = "",
+    engine: EngineOptions | None = None,
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -62,7 +64,8 @@ def evaluate(
     R² and mean absolute error; similarity: Spearman and Pearson.
 
     Beside the scores stand those of simple baselines that were learned from the same training data, such as naive Bayes;
-    a model that does not beat them is told so.
+    a model that does not beat them is told so. Outputs are searched for by our own search, the reference; with --engine
+    ctranslate2 by that, and the signatures say so.
     """
     options = named(reading or ReadingOptions(), scores or ScoreOptions(), search or SearchOptions())
     options |= {"by_length": by_length, "blocks": blocks, "output": output, "picture": picture}
@@ -72,7 +75,7 @@ def evaluate(
     if picture:
         refuse_picture(picture, data)
     settings = settings_of(options, but=("output", "picture"))
-    [loaded] = load_runs([run], threads=threads)
+    [loaded] = load_runs([run], threads=threads, **(engine or EngineOptions()).loading("torch"))
     unit = getattr(loaded.task, "unit", spec.unit)  # sequences, where these are of vectors
     stages = Stages(unit=unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE)
     with stages:

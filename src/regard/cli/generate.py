@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from regard.cli.attention import check_attention_picture, draw_attention
+from regard.cli.engine import EngineOptions, open_engine
 from regard.cli.lines import Lines, Predictor
 from regard.cli.loading import load_runs
 from regard.cli.options import (
@@ -47,6 +48,7 @@ def generate(
     lines: Annotated[bool, Parameter(help="each line of standard input is a prompt, answered on a line")] = False,
     on_bad: OnBadOption = "",
     picture: PictureOption = "",
+    engine: EngineOptions | None = None,
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -69,8 +71,9 @@ def generate(
     check_runs("generate", [run], options)
     if picture:
         check_attention_picture(picture, prompts)
-    [loaded] = load_runs([run], threads=threads)
-    settings = {**given(options), "n_best": samples}
+    [loaded] = load_runs([run], threads=threads, **(engine or EngineOptions()).loading())
+    settings = {**given(options), "n_best": samples, "log_probs": json}
+    open_engine(loaded, loaded.options(settings), alone=not lines and len(prompts) <= 1 and samples == 1)
     if lines:
         generate_lines(loaded, settings, Lines(on_bad=on_bad), json=json)
         return

@@ -18,7 +18,15 @@ from regard.config import RunConfig
 from regard.errors import RunError, TrainingError
 from regard.evaluation.intervals import is_interval_end
 from regard.evaluation.metrics import find_metric
-from regard.models.presets import FOR_FEW_TEXTS, decided_by_data, find_preset, left_open, model_config, resolved
+from regard.models.presets import (
+    FOR_FEW_TEXTS,
+    FOR_MANY_PAIRS,
+    decided_by_data,
+    find_preset,
+    left_open,
+    model_config,
+    resolved,
+)
 from regard.runs.folder import RunFolder
 from regard.runtime import keep_freed_memory
 from regard.training import run as training
@@ -81,8 +89,8 @@ def is_run_of(folder: RunFolder, config: RunConfig) -> bool:
     if found.model.preset != wanted.model.preset:
         return False
     decided = decided_by_data(find_preset(wanted.model.preset))
-    suited = left_open(wanted.model, FOR_FEW_TEXTS)
-    by_data = {name for name, value in suited.items() if found.model.fields.get(name) == value}
+    suited = [entry for fields in (FOR_FEW_TEXTS, FOR_MANY_PAIRS) for entry in left_open(wanted.model, fields).items()]
+    by_data = {name for name, value in suited if found.model.fields.get(name) == value}
     sizes = {name: found.model.fields[name] for name in {*decided, *by_data} if name in found.model.fields}
     model = resolved(wanted.model, model_config(wanted.model, origin="model", **sizes))
     threads = wanted.runtime.threads or found.runtime.threads

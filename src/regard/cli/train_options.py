@@ -56,7 +56,7 @@ class ModelOptions:
         Parameter(
             group=MODEL,
             metavar="KIND|FILE",
-            help="bpe, unigram, wordpiece, characters, bytes or words; or a vocabulary file, such as cl100k_base.tiktoken",
+            help="bpe, unigram, wordpiece, sentencepiece, characters, bytes, words; or a file, such as cl100k_base.tiktoken",
         ),
     ] = ""
     vocab_size: Annotated[int | None, explained(TokenizerConfig, "vocab_size", group=MODEL)] = None

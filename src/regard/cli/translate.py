@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 
 from regard.cli.attention import check_attention_picture, draw_attention
+from regard.cli.engine import EngineOptions, open_engine
 from regard.cli.lines import Lines, Predictor, Truncations
 from regard.cli.loading import load_runs
 from regard.cli.options import (
@@ -55,6 +56,7 @@ def translate(
     align: Annotated[bool, Parameter(help="add word alignments as SOURCE-TARGET, words counted from 0")] = False,
     picture: PictureOption = "",
     on_bad: OnBadOption = "",
+    engine: EngineOptions | None = None,
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -72,8 +74,9 @@ def translate(
     read = Lines(texts, on_bad=on_bad)
     if picture:
         check_attention_picture(picture, texts)
-    first, *others = load_runs([run, *ensemble], threads=threads)
-    settings = first.options({**given(options), "ensemble": others})
+    first, *others = load_runs([run, *ensemble], threads=threads, **(engine or EngineOptions()).loading())
+    settings = first.options({**given(options), "ensemble": others, "log_probs": json})
+    open_engine(first, settings, n_models=1 + len(others))
     top = (settings.decoding or first.config.decoding).n_best
     truncations = Truncations()
     count = itertools.count(1)

@@ -83,9 +83,21 @@ class TokenizerConfig:
 
     kind: str = option(
         "auto",
-        "kind of tokens: bpe is byte-level, tiktoken needs file; vectors for the rows of a CSV; auto: words for texts that"
-        " get a class or a number and whose words recur, else bpe",
-        choices=("auto", "bpe", "unigram", "wordpiece", "characters", "bytes", "words", "tiktoken", "vectors"),
+        "kind of tokens: bpe is byte-level, sentencepiece is what a SentencePiece model can hold (for export to Argos"
+        " Translate), tiktoken needs file; vectors for the rows of a CSV; auto: words for texts that get a class or a number"
+        " and whose words recur, else bpe",
+        choices=(
+            "auto",
+            "bpe",
+            "unigram",
+            "wordpiece",
+            "sentencepiece",
+            "characters",
+            "bytes",
+            "words",
+            "tiktoken",
+            "vectors",
+        ),
     )
     vocab_size: int = option(0, "vocabulary size; 0: chosen by the training text", least=0, most=10_000_000)
     file: str = option(

@@ -5,14 +5,13 @@ What a model computes (`forward`, `blocks`) stands in its own file.
 
 from dataclasses import replace
 
-import torch
 from torch import Tensor, nn
 
 from regard.parts.decoder_state import DecoderState, GrowingCache, last_real
 from regard.parts.embedding import InputEmbedding, OutputLayer
 from regard.parts.masks import Mask
 from regard.parts.stack import Stack
-from regard.parts.taps import anybody_listens, tap
+from regard.parts.taps import tap
 
 
 class DecoderOnly(nn.Module):
@@ -43,11 +42,6 @@ class DecoderOnly(nn.Module):
         """ids (R, T), of which `counts` (R,) are real, to the logits (R, V) after each row's last real one."""
         advanced, positions, mask = state.advance(counts, ids.shape[1], window=self.window)
         cache = GrowingCache(state.cache)
-        x = self.embedding(ids, positions)
-        # One position more goes by a quick way that a model may have prepared, where nobody listens or learns.
-        if state.prepared is None or ids.shape[1] > 1 or torch.is_grad_enabled() or anybody_listens():
-            x = self.blocks(x, positions, mask, cache)
-        else:
-            x = state.prepared(x, mask, cache)
+        x = self.blocks(self.embedding(ids, positions), positions, mask, cache)
         logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
         return logits, replace(advanced, cache=cache.grown()).forget(self.window)

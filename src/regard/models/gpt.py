@@ -7,17 +7,16 @@ tanh form, tokens that are not scaled, and always one matrix for embedding and o
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from regard.config import REQUIRED, option
 from regard.models.decoder_only import DecoderOnly
-from regard.models.gpt_step import QuickBlocks
 from regard.models.model_config import ModelConfig
 from regard.parts.attention import MultiHeadAttention
-from regard.parts.decoder_state import DecoderState, GrowingCache
+from regard.parts.decoder_state import GrowingCache
 from regard.parts.embedding import InputEmbedding, OutputLayer, TokenEmbedding
 from regard.parts.feedforward import FeedForward
 from regard.parts.initialisation import Role, initialise
@@ -110,7 +109,3 @@ class GPT(DecoderOnly):
         for block in self.decoder:
             x = block(x, mask, cache)
         return x
-
-    def start(self, n_sentences: int) -> DecoderState:
-        """The state of so many sentences that have read nothing."""
-        return replace(super().start(n_sentences), prepared=None if self.training else QuickBlocks(self.decoder))

@@ -27,8 +27,11 @@ from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vit import ViT, ViTConfig
 from regard.tasks.spec import TASKS, find_spec
 
-# What suits a BERT that learns from few texts, where nobody chose (docs/LOG.md).
+# What suits the data, where the run file does not choose (docs/LOG.md): of a BERT that learns from few texts, and of a
+# translator up to so wide, which many pairs keep from learning them by heart.
 FOR_FEW_TEXTS: Mapping[str, Any] = {"pooling": "mean", "dropout": 0.3}
+FOR_MANY_PAIRS: Mapping[str, Any] = {"dropout": 0.1}
+NARROW = 256
 # What the task decides although it has a default, so that an encoder can be built without one.
 _TASKS_OWN = ("head", "n_outputs", "n_features")
 # What image data decides, where there are none yet: colours, ImageNet's classes, and so many patches to an edge.
@@ -224,9 +227,8 @@ def model_config(table: ModelTable, *, origin: str, **sizes: int | str) -> Model
 
 
 def left_open(table: ModelTable, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of some fields that neither the run file nor the preset chooses."""
-    chosen = chosen_fields(table)
-    return {name: value for name, value in fields.items() if name not in chosen}
+    """Return those of some fields that the run file does not choose."""
+    return {name: value for name, value in fields.items() if name not in table.fields}
 
 
 def chosen_fields(table: ModelTable) -> dict[str, Any]:

@@ -5,7 +5,6 @@ a beam that reorders its rows leaves it untouched. A state is never changed in p
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +27,6 @@ class DecoderState:
     slots: (R, L) which position each slot holds, -1 for none; None while slot j holds position first + j in every row.
     memory: keys and values of each layer's cross-attention, (N, H, S, K); empty for a decoder-only model.
     memory_mask: which keys of the memory are real.
-    prepared: what the model has laid out for a search, if anything; all rows share it.
     """
 
     lengths: Tensor
@@ -38,7 +36,6 @@ class DecoderState:
     slots: Tensor | None = None
     memory: tuple[KeyValues, ...] = ()
     memory_mask: Mask = EVERYTHING
-    prepared: Any = None
 
     @classmethod
     def empty(cls, n_sentences: int, device: torch.device) -> "DecoderState":

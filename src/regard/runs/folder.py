@@ -19,7 +19,18 @@ from regard.runs.json_files import read_json
 CONFIG = "config.toml"
 TASK = "task.json"
 BASELINE = "baseline.safetensors"
-CONTENTS = {CONFIG, TASK, BASELINE, "vocabulary", "metrics.jsonl", "README.md", "lock", "traces", "checkpoints"}
+CONTENTS = {
+    CONFIG,
+    TASK,
+    BASELINE,
+    "vocabulary",
+    "metrics.jsonl",
+    "README.md",
+    "lock",
+    "traces",
+    "checkpoints",
+    "engines",
+}
 MOST_TASK = 64 * MEGABYTE  # with the hash of each of many files
 CONTENTS |= {"corpus", "tensorboard"}  # what the demo and --tensorboard leave there
 
@@ -119,7 +130,7 @@ class RunFolder:
 
     def refuse_links(self) -> None:
         """Refuse a run whose folders lie elsewhere, where nothing may be written or deleted."""
-        for folder in (self.checkpoints, self.vocabulary, self.traces, self.path / "tensorboard"):
+        for folder in (self.checkpoints, self.vocabulary, self.traces, self.engines, self.path / "tensorboard"):
             if folder.is_symlink():
                 raise RunError(
                     f"{folder} is a link, and a run has its files in its own folder.",
@@ -157,6 +168,11 @@ class RunFolder:
     @property
     def traces(self) -> Path:
         return self.path / "traces"
+
+    @property
+    def engines(self) -> Path:
+        """Where the models of other engines are kept that were converted from checkpoints."""
+        return self.path / "engines"
 
     @property
     def checkpoints(self) -> Path:

@@ -77,7 +77,7 @@ class Generator:
         banned = banning(options.banned, tokenizer)
         self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.n_tokens), *banned)
         self.seed = options.seed
-        self.n_before = options.n_before
+        self.n_before = options.n_before or 0
 
     def decode(
         self,

@@ -52,18 +52,23 @@ class GenerationOptions(Options):
 
     decoding:  how output is searched for; None for the run's own settings
     seed:      of sampling
-    n_before:  how many inputs of the same stream were predicted before: an input's draws depend on its number
+    n_before:  how many inputs of the same stream were predicted before, for an input's draws depend on its number; None
+               where the inputs of a call are all there are
     banned:    words or phrases that are never written
+    engine:    another engine that searches in place of our own, where it can; see `regard.decoding.engine`
+    log_probs: also tell the log-probability of each token, which another engine reads back in a pass of its own
     """
 
     decoding: DecodingConfig | None = None
     seed: int = 1
-    n_before: int = 0
+    n_before: int | None = None
     banned: tuple[str, ...] = ()
+    engine: Any = None
+    log_probs: bool = True
 
     def after(self, n_inputs: int) -> Self:
         """The same for inputs with later numbers."""
-        return dataclasses.replace(self, n_before=self.n_before + n_inputs)
+        return dataclasses.replace(self, n_before=(self.n_before or 0) + n_inputs)
 
 
 OptionsType = TypeVar("OptionsType", bound=Options)

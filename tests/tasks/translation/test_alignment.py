@@ -31,7 +31,7 @@ LINES = ["a dog runs", "the big old house", "man", "a cat sees the red tree", "t
 
 @pytest.fixture(scope="module")
 def run(trained: Path) -> Run:
-    return regard.load(trained, threads=1)
+    return regard.load(trained, threads=1, engine="torch")
 
 
 def recurrent(vocabulary: Vocabulary, **choices: Any) -> Recurrent:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 import regard
 from regard import config as configuration
 from regard.api import Run
-from regard.config import DecodingConfig
+from regard.config import DecodingConfig, ModelTable
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.tokenizer_training import learn
 from regard.errors import ConfigError, DataError
@@ -33,7 +34,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def run(trained: Path) -> Run:
-    return regard.load(trained, threads=1)
+    return regard.load(trained, threads=1, engine="torch")
 
 
 @pytest.fixture(scope="module")
@@ -354,3 +355,19 @@ def test_validation_pairs_that_are_left_out_are_told(
     prepared = prepare({"data.valid": [str(tmp_path / "valid.en"), str(tmp_path / "valid.de")]})
     [left_out] = [text for label, text in prepared.facts if label == "left out"]
     assert left_out.startswith(f"of validation, 1 bad pair, empty target: {tmp_path / 'valid.en'}:2 ")
+
+
+@pytest.mark.parametrize(
+    ("preset", "n_pairs", "suited"),
+    [
+        ("transformer-tiny", 99_999, {}),
+        ("transformer-tiny", 100_000, {"dropout": 0.1}),
+        ("t5-tiny", 100_000, {"dropout": 0.1}),
+        ("transformer-base", 100_000, {}),  # as the paper has it already
+        ("transformer-big", 10**6, {}),
+        ("", 10**6, {}),  # a network of the caller's own
+    ],
+)
+def test_many_pairs_need_less_dropout(run: Run, preset: str, n_pairs: int, suited: dict[str, float]) -> None:
+    config = replace(run.config, model=ModelTable(preset=preset))
+    assert TranslationTask(run.task.vocabulary, config).suited_fields(n_pairs) == suited

@@ -28,7 +28,7 @@ LINES = ["a dog runs", "the big old house", "", "man", "a cat sees the red tree"
 
 @pytest.fixture(scope="module")
 def run(trained: Path) -> Run:
-    return regard.load(trained, threads=1)
+    return regard.load(trained, threads=1, engine="torch")
 
 
 def texts(translations: list[Translation]) -> list[str]:

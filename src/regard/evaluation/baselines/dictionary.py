@@ -20,6 +20,31 @@ Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
+class TranslationTable:
+    """How likely source tokens become target tokens: which, (M,) each, by source, and their probabilities (M,)."""
+
+    sources: Ids
+    targets: Ids
+    probabilities: npt.NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, sources: Sequences, targets: Sequences, *, n_sources: int) -> Self:
+        """Learn from pairs of sequences, of so many source tokens; what comes from none of them is left out."""
+        links = _Links.of(sources, targets, none=n_sources)
+        probabilities = links.expectation_maximisation(n_sources + 1)
+        real = links.sources < n_sources
+        return cls(links.sources[real], links.targets[real], probabilities[real])
+
+    def likeliest(self, most: int, *, least: float) -> Self:
+        """At most so many target tokens of each source token, the likeliest first, none that is less likely than `least`."""
+        order = np.lexsort((self.targets, -self.probabilities, self.sources))
+        sources = self.sources[order]
+        place = np.arange(len(order)) - np.searchsorted(sources, sources)  # among those of the same source token
+        kept = order[(place < most) & (self.probabilities[order] >= least)]
+        return type(self)(self.sources[kept], self.targets[kept], self.probabilities[kept])
+
+
+@dataclass(frozen=True, eq=False)
 class Dictionary(Baseline):
     """targets (V,): the translation of each source token, or UNKNOWN; n_targets (1,): of how many tokens."""
 
@@ -43,11 +68,11 @@ class Dictionary(Baseline):
     @classmethod
     def fit(cls, sources: Sequences, targets: Sequences, *, n_sources: int, n_targets: int) -> Self:
         """Learn from pairs of sequences, of so many source and target tokens."""
-        links = _Links.of(sources, targets, none=n_sources)
-        found = np.full(n_sources + 1, UNKNOWN, np.int32)
-        order = np.argsort(links.expectation_maximisation(n_sources + 1), kind="stable")
-        found[links.sources[order]] = links.targets[order]  # the last that is written is the likeliest
-        return cls(found[:n_sources], np.array([n_targets]))
+        table = TranslationTable.fit(sources, targets, n_sources=n_sources)
+        found = np.full(n_sources, UNKNOWN, np.int32)
+        order = np.argsort(table.probabilities, kind="stable")
+        found[table.sources[order]] = table.targets[order]  # the last that is written is the likeliest
+        return cls(found, np.array([n_targets]))
 
     def translate(self, ids: npt.ArrayLike) -> Ids:
         """The translations (S,) of source tokens (S,), each by itself; UNKNOWN where there is none."""

@@ -13,9 +13,10 @@ import torch
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.text.tokenizer import Tokenizer
+from regard.decoding.engine import GenerationEngine
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
-from regard.decoding.result import Hypothesis
+from regard.decoding.result import Decoded, Hypothesis
 from regard.decoding.sampling import COLD
 from regard.decoding.search import can_stream
 from regard.decoding.sliding_context import Sliding
@@ -115,6 +116,15 @@ class Continuer:
         # What no training text holds must not be written either.
         never = tokenizer.unwritten(unknown=True)
         self.generator = Generator(tokenizer, decoder, decoding, options, device=self.device, never=never)
+        self.options = options
+
+    def unsupported(self, rows: Sequence[Sequence[int]], *, alone: bool) -> str:
+        """Why another engine cannot go on from these ids, alone in their call or not, as our own search does."""
+        engine: GenerationEngine = self.options.engine
+        limit = self.decoding.max_length or MAX_LENGTH
+        if self.context is not None and max(map(len, rows), default=0) + limit > self.context:
+            return "a text beyond the model's context"
+        return engine.unsupported(self.decoding, banned=bool(self.options.banned), alone=alone)
 
     def generate(self, prompts: Sequence[str], *, progress: Count | None = None) -> list[Continuation]:
         """Go on from each prompt; an empty one begins a document."""
@@ -125,9 +135,10 @@ class Continuer:
                 "more.",
             )
         begun = [self._encode(prompt) for prompt in prompts]
+        alone = len(prompts) == 1 and self.options.n_before is None
         found = in_batches(
             [len(row) for row in begun],
-            lambda numbers: self.continuations([begun[number] for number in numbers], numbers),
+            lambda numbers: self.continuations([begun[number] for number in numbers], numbers, alone=alone),
             batch_size=self.decoding.batch_size,
             name=lambda number: f"The text behind '{excerpt(prompts[number])}'",
             progress=progress,
@@ -138,15 +149,36 @@ class Continuer:
         ]
 
     def continuations(
-        self, rows: Sequence[Sequence[int]], numbers: Sequence[int] | None = None
+        self, rows: Sequence[Sequence[int]], numbers: Sequence[int] | None = None, *, alone: bool = False
     ) -> list[tuple[Output, ...]]:
         """Go on from ids, of which each row has at least one; sampling is seeded by the rows' numbers."""
-        keys = range(len(rows)) if numbers is None else numbers
-        decoded = self.generator.decode(len(rows), self._limits(rows), prompt=self._prompt(rows), keys=keys)
+        keys = range(len(rows)) if numbers is None else list(numbers)
+        decoded = self._by_engine(rows, alone=alone)
+        if left := [place for place, one in enumerate(decoded) if one is None]:
+            own = [rows[place] for place in left]
+            searched = self.generator.decode(
+                len(own), self._limits(own), prompt=self._prompt(own), keys=[keys[place] for place in left]
+            )
+            for place, one in zip(left, searched, strict=True):
+                decoded[place] = one
         return [
             tuple(self._output(begun, one) for one in found.hypotheses)
             for begun, found in zip(rows, decoded, strict=True)
+            if found is not None
         ]
+
+    def _by_engine(self, rows: Sequence[Sequence[int]], *, alone: bool) -> list[Decoded | None]:
+        """What another engine makes of each row; None for what our own search is to do, as all without one."""
+        engine, options = self.options.engine, self.options
+        if not isinstance(engine, GenerationEngine) or self.unsupported(rows, alone=alone):
+            return [None] * len(rows)
+        return engine.generate(
+            rows,
+            limit=self.decoding.max_length or MAX_LENGTH,
+            config=self.decoding,
+            seed=options.seed,
+            with_log_probs=options.log_probs,
+        )
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Go on from one prompt, once, and yield the text as it is written, in pieces of whole characters."""
@@ -156,11 +188,19 @@ class Continuer:
 
     def _stream(self, begun: list[int]) -> Iterator[str]:
         growth = TextGrowth(self.tokenizer, begun)
-        for token in self.generator.stream(1, self._limits([begun]), prompt=self._prompt([begun])):
+        for token in self._tokens(begun):
             if token != self.tokenizer.end_id and (text := growth.add(token)):
                 yield text
         if rest := growth.rest():
             yield rest
+
+    def _tokens(self, begun: list[int]) -> Iterator[int]:
+        """The tokens that follow, one by one, by another engine if it can."""
+        engine = self.options.engine
+        if isinstance(engine, GenerationEngine) and not self.unsupported([begun], alone=True):
+            limit = self.decoding.max_length or MAX_LENGTH
+            return engine.stream(begun, limit=limit, config=self.decoding, seed=self.options.seed)
+        return self.generator.stream(1, self._limits([begun]), prompt=self._prompt([begun]))
 
     def _encode(self, prompt: str) -> list[int]:
         """The ids of a prompt."""

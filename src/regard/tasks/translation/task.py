@@ -29,6 +29,7 @@ from regard.evaluation.generated_text import check_metrics, check_tokenizer, tex
 from regard.evaluation.lengths import buckets_by_length, length_table
 from regard.evaluation.perplexity import perplexity
 from regard.evaluation.scores import Score
+from regard.models.presets import FOR_MANY_PAIRS, NARROW, find_preset
 from regard.tasks.attention import AttentionWeights, written_attention
 from regard.tasks.baseline_inputs import bounded_rows, sequences
 from regard.tasks.baselines import scored_baseline
@@ -47,6 +48,7 @@ from regard.tasks.word_vectors import WordVectors
 
 BY_LENGTH = ("bleu", "chrf")
 MOST_LINKS = 2_000_000  # between the tokens of pairs that the dictionary is learned from: a few seconds
+MANY = 100_000  # pairs; fewer need more dropout
 LONGEST = 60  # tokens of such a pair, where there are shorter ones
 
 
@@ -74,7 +76,15 @@ class TranslationTask:
         vectors = [("vectors", found.about(f"{side} words")) for side, found in task.word_vectors.items()]
         columns = header_columns(config.data.train, source=config.data.source, target=config.data.target)
         facts = (*pair_facts(data, train), *columns, *vectors)
-        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes)
+        suited = task.suited_fields(len(train))
+        return Prepared(task=task, train=train, valid=valid, facts=facts, hashes=data.hashes, suited=suited)
+
+    def suited_fields(self, n_pairs: int) -> dict[str, Any]:
+        """Fields of a model that suit so many pairs, where nobody chose them; measured in docs/LOG.md."""
+        fields = find_preset(self.config.model.preset).fields if self.config.model.preset else {}
+        is_small = 0 < int(fields.get("d_model", 0)) <= NARROW
+        many = n_pairs >= MANY and is_small and fields.get("dropout", 0) > FOR_MANY_PAIRS["dropout"]
+        return dict(FOR_MANY_PAIRS) if many else {}
 
     @classmethod
     def load(cls, config: RunConfig, vocabulary: Path) -> "TranslationTask":

@@ -13,6 +13,7 @@ from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.sentence_splitting import Span, count_sentences, separator, split_to_fit
+from regard.decoding.engine import SourceSentence, TranslationEngine
 from regard.decoding.ensemble import Ensemble
 from regard.decoding.result import Decoded
 from regard.decoding.rules import ForcedPrefix, Rule
@@ -166,13 +167,17 @@ class LineTranslator:
         if self.options.align:
             check_alignable(self.models[0])
         parts = self._segments(texts, prefixes)
-        found = in_batches(
-            [len(part.source) for part in parts],
-            lambda numbers: self._translate([parts[number] for number in numbers]),
+        found = self._by_engine(parts, progress)
+        left = [number for number, one in enumerate(found) if one is None]
+        searched = in_batches(
+            [len(parts[number].source) for number in left],
+            lambda numbers: self._translate([parts[left[number]] for number in numbers]),
             batch_size=self.generator.decoding.batch_size,
-            name=lambda number: f"The line '{excerpt(parts[number].text)}'",
+            name=lambda number: f"The line '{excerpt(parts[left[number]].text)}'",
             progress=progress,
         )
+        for number, outputs in zip(left, searched, strict=True):
+            found[number] = outputs
         numbers_of: list[list[int]] = [[] for _ in texts]
         for number, part in enumerate(parts):
             numbers_of[part.line].append(number)
@@ -226,6 +231,46 @@ class LineTranslator:
             )
         return ids
 
+    def _by_engine(self, parts: list[_Segment], progress: Count | None) -> list[Any]:
+        """What another engine makes of each part; None for what our own search is to do: all, where there is no engine."""
+        engine, options = self.options.engine, self.options
+        if not parts or not isinstance(engine, TranslationEngine) or self.unsupported():
+            return [None] * len(parts)
+        sentences = [SourceSentence(source=part.source, prefix=part.prefix, limit=self._limit(part)) for part in parts]
+        decoded = engine.translate(
+            sentences,
+            start=self.vocabulary.target.prefix,
+            config=self.generator.decoding,
+            with_log_probs=options.log_probs,
+            progress=progress,
+        )
+        found: list[Any] = [one and tuple(map(self.generator.output, one.hypotheses)) for one in decoded]
+        if not options.align:
+            return found
+        having = [number for number, one in enumerate(found) if one is not None]
+        aligned = in_batches(
+            [len(parts[number].source) for number in having],
+            lambda numbers: self._aligned(
+                [parts[having[number]] for number in numbers], [found[having[number]] for number in numbers]
+            ),
+            batch_size=self.generator.decoding.batch_size,
+            name=lambda number: f"The line '{excerpt(parts[having[number]].text)}'",
+        )
+        for number, outputs in zip(having, aligned, strict=True):
+            found[number] = outputs
+        return found
+
+    def unsupported(self) -> str:
+        """Why another engine cannot do what is asked for, if it cannot."""
+        engine: TranslationEngine = self.options.engine
+        banned = bool(self.options.banned)
+        return engine.unsupported(self.generator.decoding, banned=banned, n_models=len(self.models))
+
+    def _limit(self, part: _Segment) -> int:
+        """The most tokens that a part's translation may have, the end token counted."""
+        own = self.generator.decoding.max_length or 2 * len(part.source) + 10
+        return min(own + len(part.prefix), self.model_limit)
+
     def _translate(self, parts: list[_Segment]) -> list[tuple[Output, ...]]:
         """Translate a batch of parts; sampling is seeded by the numbers of their lines and their own."""
         decoded = self._decode(parts)
@@ -235,13 +280,11 @@ class LineTranslator:
     def _decode(self, parts: list[_Segment]) -> list[Decoded]:
         ids, lengths = padded([part.source for part in parts], self.vocabulary.source.pad_id, self.generator.device)
         inputs: Any = (ids, lengths) if len(self.models) == 1 else [(ids, lengths)] * len(self.models)
-        longest = self.generator.decoding.max_length
-        limits = torch.full_like(lengths, longest) if longest else lengths * 2 + 10
+        limits = torch.tensor([self._limit(part) for part in parts], device=ids.device)
         prefixes = [part.prefix for part in parts]
-        limits += torch.tensor([len(prefix) for prefix in prefixes], device=ids.device)
         rules: list[Rule] = [ForcedPrefix(prefixes)] if any(prefixes) else []
         keys = [part.line + (part.number << 64) for part in parts]
-        limits, prompt = limits.clamp(max=self.model_limit), self.generator.target_prompt(len(parts))
+        prompt = self.generator.target_prompt(len(parts))
         return self.generator.decode(inputs, limits, prompt=prompt, rules=rules, keys=keys)
 
     def _aligned(self, parts: list[_Segment], outputs: list[tuple[Output, ...]]) -> list[tuple[Output, ...]]:

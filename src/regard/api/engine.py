@@ -1,0 +1,236 @@
+"""The engine of a run: CTranslate2 in place of our own search, converted on first use, checked, measured, kept in the run.
+
+    runs/mine/engines/ctranslate2-4.8.4-float32-1f0c5a…/    model.bin  config.json  …vocabulary.json  engine.json
+
+The name holds the library's version, the type of its numbers, whether there is a shortlist, and a hash of the weights: a
+run that is trained on gets another. A folder is written whole or not at all. Before one is trusted, the log-probabilities
+of some made-up sentences are compared with those of our own network; which number of workers and threads is the fastest
+here is measured then.
+"""
+
+import dataclasses
+import hashlib
+import math
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.api.engine_trial import fastest, largest_error
+from regard.decoding.engine import VOCABULARY_MAP, EngineSettings, GenerationEngine, TranslationEngine
+from regard.errors import RegardError, UsageError, did_you_mean
+from regard.exchange.ctranslate2 import TYPES, convert, supports, token_names
+from regard.runs.checkpoints import Checkpoint
+from regard.runs.disk import as_json, delete_tree, remove_leftovers, temporary_name, write_synced
+from regard.runs.json_files import read_json
+from regard.tasks.exported import parts_of
+from regard.tasks.task import UsableTask
+from regard.tasks.translation.shortlist import learn_shortlist
+from regard.tasks.translation.task import TranslationTask
+
+ENGINES = ("auto", "torch", "ctranslate2")
+FILE, MOST_FILE = "engine.json", 1 << 16
+TOLERANCE = 1e-3  # of a log-probability in float32; what is seen is a hundredth of it
+KEPT = 4  # converted models of a run; older ones are deleted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The engine, None for our own search, and why."""
+
+    engine: TranslationEngine | GenerationEngine | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineWish:
+    """Which engine is asked for; workers and threads: 0 for as measured on this machine.
+
+    shortlist: only what the tokens of a source may become is written, learned from the training pairs
+    """
+
+    name: str = "auto"
+    compute_type: str = "float32"
+    shortlist: bool = False
+    workers: int = 0
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise UsageError(f"There is no engine '{self.name}'.", did_you_mean(self.name, ENGINES))
+        if self.compute_type not in TYPES:
+            raise UsageError(f"There is no compute type '{self.compute_type}'.", did_you_mean(self.compute_type, TYPES))
+        if self.shortlist and self.name == "torch":
+            raise UsageError("A shortlist is for ctranslate2, and the engine is to be torch.", "Leave one out.")
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What tells the engines of the same weights apart."""
+        return (self.compute_type, "shortlist") if self.shortlist else (self.compute_type,)
+
+    def settings(self, measured: EngineSettings) -> EngineSettings:
+        """The measured settings, with those that are asked for in their place."""
+        threads = self.threads or measured.threads
+        return EngineSettings(
+            workers=self.workers or measured.workers,
+            threads=threads,
+            threads_for_one=self.threads or measured.threads_for_one,
+        )
+
+
+def choose_engine(
+    engines: Path, task: UsableTask[Any], model: nn.Module, checkpoint: Checkpoint, wish: EngineWish
+) -> Chosen:
+    """Open the engine of a run, converted first if it is not there; by `auto` our own search where it cannot be."""
+    if wish.name == "torch":
+        return Chosen(engine=None, reason="asked for")
+    reason = _refusal(task, model)
+    if wish.shortlist and not isinstance(task, TranslationTask):
+        raise UsageError(
+            f"A shortlist is of a translator's target tokens, and the run was trained for the task '{task.spec.name}'.",
+            "Leave --shortlist out.",
+        )
+    if reason:
+        if wish.name == "auto":
+            return Chosen(engine=None, reason=reason)
+        raise UsageError(f"CTranslate2 cannot serve this run: {reason}.", "Use --engine torch.")
+    try:
+        return _opened(engines, task, model, checkpoint, wish)
+    except (RegardError, OSError, RuntimeError, ImportError) as error:
+        if wish.shortlist and isinstance(error, UsageError):
+            raise  # asked for by name, and it cannot be learned
+        said = error.problem if isinstance(error, RegardError) else str(error)
+        if wish.name == "auto":
+            return Chosen(engine=None, reason=f"CTranslate2 failed: {said}")
+        raise UsageError(f"CTranslate2 cannot serve this run: {said}", "Use --engine torch.") from error
+
+
+def _refusal(task: UsableTask[Any], model: nn.Module) -> str:
+    """Why the engine cannot be used, if it cannot."""
+    if task.spec.name not in ("translate", "language"):
+        return f"it does not serve the task {task.spec.name}"
+    if next(model.parameters()).device.type != "cpu":
+        return "the model is not on a CPU"
+    config = getattr(model, "config", None)
+    if not task.config.model.preset or config is None:
+        return "the network is your own"
+    return supports(config)
+
+
+def _opened(engines: Path, task: UsableTask[Any], model: nn.Module, checkpoint: Checkpoint, wish: EngineWish) -> Chosen:
+    import ctranslate2
+
+    hashes = sorted(
+        str(entry["sha256"]) for name, entry in checkpoint.manifest.files.items() if name.endswith("tensors")
+    )
+    digest = hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
+    folder = engines / "-".join(("ctranslate2", ctranslate2.__version__, *wish.kind, digest))
+    reason = ", ".join(("CTranslate2", *wish.kind))
+    settings = _kept_settings(folder)
+    if settings is not None:
+        engine = _engine(folder, task, wish.settings(settings))
+        try:
+            engine.open(1)
+            return Chosen(engine=engine, reason=reason)
+        except (RuntimeError, ValueError):  # damaged: converted anew
+            pass
+    delete_tree(folder)
+    _convert(folder, task, model, wish)
+    _prune(engines, keep=folder)
+    engine = _engine(folder, task, wish.settings(_kept_settings(folder) or EngineSettings()))
+    return Chosen(engine=engine, reason=f"{reason}, converted into {folder}")
+
+
+def _engine(folder: Path, task: UsableTask[Any], settings: EngineSettings) -> Any:
+    parts = parts_of(task, {})
+    source, target = parts.source, parts.target
+    assert source is not None and target is not None
+    translates = task.spec.name == "translate"
+    kind = TranslationEngine if translates else GenerationEngine
+    return kind(
+        folder,
+        token_names(target),
+        source_names=token_names(source),
+        end_id=target.end_id,
+        never=target.unwritten(unknown=not translates),
+        n_tokens=target.n_tokens,
+        settings=settings,
+    )
+
+
+def _convert(folder: Path, task: UsableTask[Any], model: Any, wish: EngineWish) -> None:
+    """Convert, check and measure under another name, and give it its own when all of it is there."""
+    folder.parent.mkdir(exist_ok=True)
+    remove_leftovers(folder.parent)
+    temporary = temporary_name(folder)
+    parts = parts_of(task, {})
+    assert parts.source is not None and parts.target is not None
+    try:
+        with tempfile.TemporaryDirectory() as made:
+            convert(
+                temporary,
+                model.config,
+                model.state_dict(),
+                source=parts.source,
+                target=parts.target,
+                compute_type=wish.compute_type,
+                vocabulary_map=_vocabulary_map(Path(made), task) if wish.shortlist else None,
+            )
+        engine = _engine(temporary, task, EngineSettings())
+        error = largest_error(engine, model, parts.source, parts.target)
+        if not error <= (TOLERANCE if wish.compute_type == "float32" else math.inf):
+            raise RegardError(f"its log-probabilities differ by {error:.2g} from those of the network.", "")
+        settings = fastest(partial(_engine, temporary, task), parts.source)
+        facts = {
+            "largest_error": error,
+            "machine": _machine(),
+            "settings": dataclasses.asdict(settings),
+            "shortlist": _map_hash(temporary),
+        }
+        write_synced(temporary / FILE, as_json(facts, indent=2) + b"\n")
+        if not folder.exists():  # another process may have been as quick
+            temporary.rename(folder)
+    finally:
+        delete_tree(temporary)
+
+
+def _vocabulary_map(folder: Path, task: UsableTask[Any]) -> Path:
+    """Learn a shortlist, and write it as the library reads it."""
+    assert isinstance(task, TranslationTask)
+    names = token_names(task.vocabulary.source), token_names(task.vocabulary.target)
+    path = folder / VOCABULARY_MAP
+    path.write_bytes(learn_shortlist(task).vocabulary_map(*names))
+    return path
+
+
+def _map_hash(folder: Path) -> str:
+    """Of the shortlist, if there is one: the library takes half of it for a shorter one."""
+    path = folder / VOCABULARY_MAP
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _kept_settings(folder: Path) -> EngineSettings | None:
+    """The settings that were measured on this machine; None where there is no engine, or a damaged one."""
+    try:
+        kept = read_json(folder / FILE, most=MOST_FILE)
+        settings = EngineSettings(**{name: int(value) for name, value in kept["settings"].items()})
+        if kept.get("shortlist", "") != _map_hash(folder):
+            return None
+        return settings if kept["machine"] == _machine() else EngineSettings(workers=torch.get_num_threads())
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return None
+
+
+def _machine() -> dict[str, Any]:
+    return {"threads": torch.get_num_threads(), "processor": torch.backends.cpu.get_cpu_capability()}
+
+
+def _prune(engines: Path, *, keep: Path) -> None:
+    """Delete the oldest engines of a run that goes on being trained."""
+    found = sorted(engines.glob("ctranslate2-*"), key=lambda path: path.stat().st_mtime)
+    for path in [one for one in found if one != keep][: max(0, len(found) - KEPT)]:
+        delete_tree(path)

@@ -1,0 +1,314 @@
+"""The engine of a run: converted on first use, checked, kept, damaged, refused; its outputs beside those of our search."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.api import engine as module
+from regard.api import engine_trial
+from regard.api.engine import FILE, KEPT, EngineWish
+from regard.decoding.engine import EngineSettings, TranslationEngine
+from regard.errors import UsageError
+from regard.parts.taps import recording
+
+LINES = ["a dog runs", "the big cat", "", "the old man sees a red tree", "a"]
+
+
+@pytest.fixture
+def own(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the trained translator, without an engine."""
+    copied = Path(shutil.copytree(trained, tmp_path / "own"))
+    shutil.rmtree(copied / "engines", ignore_errors=True)
+    return copied
+
+
+def folders(run: Path) -> list[Path]:
+    return sorted((run / "engines").iterdir())
+
+
+def loaded(run: Path, engine: str = "auto", **settings: Any) -> Any:
+    return regard.load(run, threads=1, engine=engine, **settings)
+
+
+def test_the_engine_writes_what_our_own_search_writes(own: Path) -> None:
+    ours, engine = (loaded(own, name).translate(LINES, beam=1) for name in ("torch", "ctranslate2"))
+    for one, other in zip(ours, engine, strict=True):
+        assert one.text == other.text
+        assert one.outputs[0].ids == other.outputs[0].ids
+        assert one.outputs[0].finished == other.outputs[0].finished
+        assert one.outputs[0].log_probs == pytest.approx(other.outputs[0].log_probs, abs=1e-4)
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_n_best_prefixes_and_alignments_are_the_same(own: Path) -> None:
+    settings: dict[str, Any] = {"beam": 4, "n_best": 2, "prefixes": ["", "der", "", "", ""], "align": True}
+    ours, engine = (loaded(own, name).translate(LINES, **settings) for name in ("torch", "ctranslate2"))
+    for one, other in zip(ours, engine, strict=True):
+        assert len(one.outputs) == len(other.outputs)
+        assert other.outputs[0].alignment is not None
+    assert engine[1].text.startswith("der")
+    for one, other in zip(ours, engine, strict=True):  # its search ends by another rule, and never finds a better one
+        assert other.score <= one.score + 1e-4
+    scores = [output.score for output in engine[0].outputs]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_without_log_probabilities_the_text_is_the_same(own: Path) -> None:
+    run = loaded(own, "ctranslate2")
+    full, bare = (run.translate(LINES, beam=1, log_probs=asked) for asked in (True, False))
+    assert [one.text for one in full] == [one.text for one in bare]
+    assert bare[0].outputs[0].log_probs == ()
+    assert bare[0].score == pytest.approx(full[0].score, abs=1e-4)
+
+
+def test_limits_are_those_of_our_own_search(own: Path) -> None:
+    ours, engine = (loaded(own, name).translate(LINES, beam=1, max_length=2) for name in ("torch", "ctranslate2"))
+    assert [one.outputs[0].ids for one in ours] == [one.outputs[0].ids for one in engine]
+    assert [one.outputs[0].finished for one in ours] == [one.outputs[0].finished for one in engine]
+
+
+def test_an_engine_is_converted_once_and_kept_with_what_was_found(own: Path) -> None:
+    assert "converted into" in loaded(own).engine.reason
+    [folder] = folders(own)
+    kept = json.loads((folder / FILE).read_text())
+    assert 0 < kept["largest_error"] < 1e-4
+    before = (folder / "model.bin").stat().st_mtime_ns
+    again = loaded(own)
+    assert again.engine.reason == "CTranslate2, float32"
+    assert isinstance(again.engine.engine, TranslationEngine)
+    assert (folder / "model.bin").stat().st_mtime_ns == before
+    assert not list((own / "engines").glob(".tmp*"))
+
+
+@pytest.mark.parametrize("damage", ["no file", "half a model", "no settings", "wrong settings"])
+def test_a_damaged_engine_is_converted_anew(own: Path, damage: str) -> None:
+    loaded(own).translate("a dog")
+    [folder] = folders(own)
+    match damage:
+        case "no file":
+            (folder / "model.bin").unlink()
+        case "half a model":
+            content = (folder / "model.bin").read_bytes()
+            (folder / "model.bin").write_bytes(content[: len(content) // 2])
+        case "no settings":
+            (folder / FILE).unlink()
+        case _:
+            (folder / FILE).write_text('{"settings": {"workers": "many"}, "machine": 3}')
+    run = loaded(own)
+    assert "converted into" in run.engine.reason
+    assert run.translate("a dog runs", beam=1).text == loaded(own, "torch").translate("a dog runs", beam=1).text
+
+
+def test_what_a_killed_conversion_left_is_removed(own: Path) -> None:
+    (own / "engines" / ".tmp-new-ctranslate2-1").mkdir(parents=True)
+    assert loaded(own).engine.engine is not None
+    assert [path.name[:12] for path in folders(own)] == ["ctranslate2-"]
+
+
+def test_another_checkpoint_has_another_engine_and_old_ones_go(own: Path) -> None:
+    for number in range(KEPT):
+        (own / "engines" / f"ctranslate2-old-{number}").mkdir(parents=True)
+    assert loaded(own).engine.engine is not None
+    assert len(folders(own)) == KEPT
+    loaded(Path(f"{own}@40")).translate("a dog")
+    assert len([path for path in folders(own) if "float32" in path.name]) == 2
+
+
+def test_an_engine_that_computes_otherwise_is_not_trusted(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "largest_error", lambda *given: 0.5)
+    run = loaded(own)
+    assert run.engine.engine is None
+    assert run.engine.reason == ("CTranslate2 failed: its log-probabilities differ by 0.5 from those of the network.")
+    assert not folders(own)
+    assert run.translate("a dog").text  # by our own search
+    with pytest.raises(UsageError, match=r"CTranslate2 cannot serve this run: its log-probabilities differ by 0\.5"):
+        loaded(own, "ctranslate2").translate("a dog")
+
+
+def test_a_network_that_the_engine_lacks_is_left_to_our_search(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "supports", lambda config: "model.window = 4")
+    assert loaded(own).engine == module.Chosen(engine=None, reason="model.window = 4")
+    with pytest.raises(UsageError) as caught:
+        loaded(own, "ctranslate2").translate("a dog")
+    assert caught.value.problem == "CTranslate2 cannot serve this run: model.window = 4."
+    assert caught.value.remedy == "Use --engine torch."
+
+
+def test_a_folder_that_cannot_be_written_is_left_to_our_search(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any, **named: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(module, "convert", refuse)
+    run = loaded(own)
+    assert run.translate("a dog runs").text == loaded(own, "torch").translate("a dog runs").text
+    assert run.engine.reason == "CTranslate2 failed: [Errno 13] Permission denied"
+
+
+def test_scores_are_of_our_own_search_unless_the_engine_is_named(own: Path, corpus: tuple[str, str]) -> None:
+    auto = loaded(own)
+    auto.evaluate(corpus, beam=1)
+    assert not (own / "engines").exists()
+    named = loaded(own, "ctranslate2").evaluate(corpus, beam=1)
+    assert (own / "engines").exists()
+    assert named.values["bleu"] == pytest.approx(loaded(own, "torch").evaluate(corpus, beam=1).values["bleu"])
+
+
+def test_int8_is_an_engine_of_its_own(own: Path) -> None:
+    assert loaded(own, "ctranslate2", compute_type="int8").translate(LINES)[0].text
+    assert ["int8" in path.name for path in folders(own)] == [True]
+
+
+def test_names_are_checked() -> None:
+    with pytest.raises(UsageError) as caught:
+        EngineWish(name="ctranslate")
+    assert (caught.value.problem, caught.value.remedy) == (
+        "There is no engine 'ctranslate'.",
+        "Did you mean ctranslate2?",
+    )
+    with pytest.raises(UsageError, match=r"There is no compute type 'int9'\."):
+        EngineWish(compute_type="int9")
+
+
+def test_workers_and_threads_that_are_asked_for_replace_the_measured() -> None:
+    measured = EngineSettings(workers=4, threads=1, threads_for_one=2)
+    assert EngineWish().settings(measured) == measured
+    assert EngineWish(workers=2, threads=3).settings(measured) == EngineSettings(
+        workers=2, threads=3, threads_for_one=3
+    )
+    assert (measured.of(1), measured.of(9)) == ((1, 2), (4, 1))
+
+
+def test_what_is_fastest_is_measured_on_several_cores(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {(2, 1): 3.0, (1, 2): 2.0, (1, 1): 1.0}
+    monkeypatch.setattr(engine_trial.torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(engine_trial, "_seconds", lambda settings, inputs: times[settings.workers, settings.threads])
+    source = loaded(own, "torch").task.vocabulary.source
+    found = engine_trial.fastest(lambda settings: settings, source)
+    assert found == EngineSettings(workers=1, threads=2, threads_for_one=1)
+
+
+def test_a_score_of_the_engine_says_so(own: Path, corpus: tuple[str, str]) -> None:
+    import ctranslate2
+
+    found = loaded(own, "ctranslate2").evaluate(corpus, beam=1)
+    signatures = {score.name: score.signature for score in found.scores}
+    assert signatures["bleu"].endswith(f"|engine:ctranslate2-{ctranslate2.__version__}-float32")
+    assert "engine" not in signatures["perplexity"]
+    assert "engine" not in loaded(own).evaluate(corpus, beam=1).scores[0].signature
+    left = loaded(own, "ctranslate2").evaluate(corpus, beam=1, min_length=1)
+    assert "engine" not in left.scores[0].signature, "what the engine cannot do, our own search has done"
+
+
+def test_a_network_that_was_changed_or_is_listened_to_is_searched_by_ours(own: Path) -> None:
+    run = loaded(own, "ctranslate2")
+    with recording(run.model, "decoder.*.cross_attention.weights") as record:
+        run.translate("a dog runs", beam=1)
+    assert record
+    before = run.translate("a dog runs", beam=1).score
+    with torch.no_grad():
+        run.model.output.weight[3:] *= 0.5
+    assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
+
+
+# --- language models --------------------------------------------------------------------------------------------------
+
+PROMPTS = ["the dog", "", "a red house sees the", "a"]
+SMALL: dict[str, Any] = {"n_layers": 1, "n_heads": 2, "d_model": 16, "context": 48}
+
+
+@pytest.fixture(scope="module", params=["llama-nano", "gpt-nano"])
+def language(request: pytest.FixtureRequest, corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny language model over characters."""
+    path: Path = tmp_path_factory.mktemp("language") / "run"
+    fields = {**SMALL, **({"n_key_heads": 1, "d_ff": 32} if request.param == "llama-nano" else {})}
+    settings = {"tokenizer.kind": "characters", "runtime.threads": 1, "runtime.device": "cpu"}
+    settings |= {f"model.{name}": value for name, value in fields.items()}
+    regard.train(
+        "language",
+        train=[corpus[0]],
+        model=request.param,
+        run=path,
+        steps=40,
+        batch_tokens=256,
+        learning_rate=0.01,
+        settings=settings,
+    )
+    return path
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_language_model_goes_on_as_by_our_own_search(language: Path, beam: int) -> None:
+    settings: dict[str, Any] = {"sample": False, "beam": beam, "max_length": 12}
+    ours, engine = (loaded(language, name).generate(PROMPTS, **settings) for name in ("torch", "ctranslate2"))
+    for one, other in zip(ours, engine, strict=True):
+        if beam == 1:
+            assert one.text == other.text
+            assert one.outputs[0].finished == other.outputs[0].finished
+            assert one.outputs[0].log_probs == pytest.approx(other.outputs[0].log_probs, abs=1e-4)
+        assert other.outputs[0].score <= one.outputs[0].score + 1e-4
+
+
+def test_the_same_seed_draws_the_same_text_alone_and_as_a_stream(language: Path) -> None:
+    run = loaded(language, "ctranslate2")
+    assert run.engine.engine is not None
+    drawn = [run.generate("the dog", max_length=20, seed=seed).text for seed in (1, 2, 3, 1, 2, 3)]
+    assert drawn[:3] == drawn[3:]
+    assert len(set(drawn)) == 3
+    assert drawn[0] != loaded(language, "torch").generate("the dog", max_length=20, seed=1).text  # other draws
+    assert "".join(run.stream("the dog", max_length=20, seed=2)) == drawn[1]
+    greedy = {"sample": False, "max_length": 20}
+    assert "".join(run.stream("the dog", **greedy)) == run.generate("the dog", **greedy).text
+
+
+def test_draws_follow_the_models_probabilities(language: Path) -> None:
+    run = loaded(language, "ctranslate2")
+    settings: dict[str, Any] = {"max_length": 1, "temperature": 1.5, "top_k": 4}
+    expected, counts = Counter[int](), Counter[int]()
+    for seed in range(200):
+        [counted] = run.generate("the", seed=seed, **settings).outputs
+        counts[counted.ids[0]] += 1
+    for one in loaded(language, "torch").generate(["the"] * 2000, **settings):
+        expected[one.outputs[0].ids[0]] += 1
+    assert set(counts) <= set(expected)
+    assert len(expected) == 4
+    for id, n in expected.items():
+        assert counts[id] / 200 == pytest.approx(n / 2000, abs=0.13)
+
+
+def test_texts_that_are_drawn_together_are_our_own_searchs(language: Path) -> None:
+    ours, run = loaded(language, "torch"), loaded(language, "ctranslate2")
+    for settings in ({"max_length": 9}, {"max_length": 9, "n_best": 2}):
+        drawn = [[one.text for one in each.generate(PROMPTS, **settings)] for each in (ours, run)]
+        assert drawn[0] == drawn[1]
+
+
+def test_several_samples_of_a_prompt_are_ranked(language: Path) -> None:
+    found = loaded(language, "ctranslate2").generate("the", n_best=3, max_length=8, temperature=2.0)
+    assert len(found.outputs) == 3
+    scores = [one.score for one in found.outputs]
+    assert scores == sorted(scores, reverse=True)
+    assert all(one.log_probs for one in found.outputs)
+
+
+def test_what_the_engine_cannot_do_our_own_search_does(language: Path) -> None:
+    ours, run = loaded(language, "torch"), loaded(language, "ctranslate2")
+    for settings in (
+        {"max_length": 200, "seed": 5},  # beyond the context
+        {"max_length": 9, "banned": ["dog"], "seed": 5},
+        {"max_length": 9, "no_repeat_ngram": 2, "sample": False},
+        {"max_length": 9, "temperature": 0.0},
+    ):
+        assert run.generate("the dog", **settings).text == ours.generate("the dog", **settings).text
+
+
+def test_special_tokens_are_never_drawn(language: Path) -> None:
+    run = loaded(language, "ctranslate2")
+    never = set(run.task.tokenizer.unwritten(unknown=True))
+    drawn = [run.generate("a", max_length=20, temperature=50.0, seed=seed) for seed in range(10)]
+    assert never.isdisjoint(id for one in drawn for id in one.outputs[0].ids)
