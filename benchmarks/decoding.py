@@ -81,7 +81,7 @@ def main() -> None:
 def serve_regard(run: str, load: Load, *, threads: int) -> None:
     """Translate as `regard translate` does."""
     runtime.keep_freed_memory()
-    ours = regard.load(run, device="cpu", threads=threads)
+    ours = regard.load(run, device="cpu", threads=threads, engine="torch")
     decoding = DecodingConfig(beam=BEAM, batch_size=BATCH, max_length=LONGEST)
 
     def answer(translations: Sequence[Translation]) -> Answer:
@@ -103,7 +103,7 @@ def serve_generate(run: str, load: Load, *, threads: int, keep_memory: bool) -> 
 
     if keep_memory:
         runtime.keep_freed_memory()
-    ours = regard.load(run, device="cpu", threads=threads)
+    ours = regard.load(run, device="cpu", threads=threads, engine="torch")
     assert isinstance(ours.model, Transformer)
     target = ours.task.vocabulary.target
     ids = {"pad_id": target.pad_id, "start_id": target.start_id, "end_id": target.end_id}
