@@ -29,8 +29,11 @@ ALLOWED: dict[str, set[str]] = {
     "decoding": GROUND | {"parts.decoder_state"},
     "models": GROUND | {"parts"},
     "tasks": GROUND | {"models", "data", "decoding", "evaluation", "runs", "parts.losses", "parts.taps"},
-    "inspection": GROUND | {"tasks", "models", "decoding", "parts", "evaluation"},
-    "training": GROUND | {"tasks", "data", "evaluation", "runs", "models", "parts", "inspection.trace"},
+    # Of a run's folder it reads and writes `traces/`: the time machine.
+    "inspection": GROUND | {"tasks", "models", "decoding", "parts", "evaluation", "runs"},
+    # The trainer records probe examples; what is computed from traces afterwards is none of its business.
+    "training": GROUND
+    | {"tasks", "data", "evaluation", "runs", "models", "parts", "inspection.trace", "inspection.probes"},
     "exchange": GROUND | {"models", "parts", "data.text", "runs"},
     "api": GROUND
     | {

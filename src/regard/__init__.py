@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from regard.api import load_trace
     from regard.api.compare import compare
     from regard.api.export import export
     from regard.api.import_model import import_model
@@ -48,6 +49,7 @@ __all__ = [
     "export",
     "import_model",
     "load",
+    "load_trace",
     "resume",
     "train",
 ]

@@ -3,6 +3,8 @@
 import json
 import shutil
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import regard
 from regard.api import engine as module
 from regard.api import engine_trial
 from regard.api.engine import FILE, KEPT, EngineWish
+from regard.cli.engine import EngineOptions
+from regard.config import DecodingConfig
 from regard.decoding.engine import EngineSettings, TranslationEngine
 from regard.errors import UsageError
 from regard.parts.taps import recording
@@ -65,6 +69,57 @@ def test_without_log_probabilities_the_text_is_the_same(own: Path) -> None:
     assert [one.text for one in full] == [one.text for one in bare]
     assert bare[0].outputs[0].log_probs == ()
     assert bare[0].score == pytest.approx(full[0].score, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"min_length": 9},
+        {"no_repeat_ngram": 1},
+        {"repetition_penalty": 1.7},
+        {"prefixes": ["Hund Hund"] * 5},
+        {"prefixes": ["Hund Hund"] * 5, "min_length": 9},
+        {"prefixes": ["Hund Hund"] * 5, "no_repeat_ngram": 2},
+    ],
+)
+def test_rules_are_those_of_our_own_search_where_it_is_greedy(own: Path, settings: dict[str, Any]) -> None:
+    runs = loaded(own, "torch"), loaded(own, "ctranslate2")
+    engine = runs[1].engine.engine
+    plain = {name: value for name, value in settings.items() if name != "prefixes"}
+    assert not engine.unsupported(DecodingConfig(beam=1, **plain))
+    free, ours, found = (
+        run.translate(LINES, beam=1, log_probs=False, **own_settings)
+        for run, own_settings in ((runs[0], {}), (runs[0], settings), (runs[1], settings))
+    )
+    assert [one.outputs[0].ids for one in ours] == [one.outputs[0].ids for one in found]
+    assert [one.score for one in ours] == pytest.approx([one.score for one in found], abs=1e-4)
+    assert [one.text for one in ours] != [one.text for one in free]  # or nothing is shown by it
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked", "reason"),
+    [
+        ({"beam": 2, "min_length": 9}, {}, "a minimum length, but in greedy search"),
+        ({"beam": 2, "no_repeat_ngram": 2}, {}, "no repeated n-gram, but in greedy search"),
+        (
+            {"beam": 1, "repetition_penalty": 1.5},
+            {"log_probs": True},
+            "a repetition penalty with log-probabilities or a prefix",
+        ),
+        ({"beam": 1}, {"banned": True}, "banned words"),
+        ({"beam": 2}, {"n_models": 2}, "an ensemble"),
+        ({"sample": True}, {}, "sampling"),
+        ({"beam": 2, "n_best": 3}, {}, "more hypotheses than the beam is wide"),
+    ],
+)
+def test_what_it_cannot_do_has_a_name(own: Path, settings: dict[str, Any], asked: dict[str, Any], reason: str) -> None:
+    assert loaded(own, "ctranslate2").engine.engine.unsupported(DecodingConfig(**settings), **asked) == reason
+
+
+def test_every_worker_has_a_batch(own: Path) -> None:
+    engine = loaded(own, "ctranslate2", engine_workers=4, engine_threads=1).engine.engine
+    assert engine._batch_tokens([10] * 8) == 22
+    assert engine._batch_tokens([10] * 8000) == 2048
 
 
 def test_limits_are_those_of_our_own_search(own: Path) -> None:
@@ -131,6 +186,15 @@ def test_an_engine_that_computes_otherwise_is_not_trusted(own: Path, monkeypatch
         loaded(own, "ctranslate2").translate("a dog")
 
 
+def test_a_network_of_other_weights_is_told_from_its_engine(own: Path) -> None:
+    run = loaded(own, "ctranslate2")
+    given = run.engine.engine, run.model, run.task.vocabulary.source, run.task.vocabulary.target
+    assert engine_trial.largest_error(*given) < 1e-4
+    with torch.no_grad():
+        run.model.output.weight[3:] *= 0.9
+    assert engine_trial.largest_error(*given) > 1e-2
+
+
 def test_a_network_that_the_engine_lacks_is_left_to_our_search(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "supports", lambda config: "model.window = 4")
     assert loaded(own).engine == module.Chosen(engine=None, reason="model.window = 4")
@@ -147,7 +211,44 @@ def test_a_folder_that_cannot_be_written_is_left_to_our_search(own: Path, monkey
     monkeypatch.setattr(module, "convert", refuse)
     run = loaded(own)
     assert run.translate("a dog runs").text == loaded(own, "torch").translate("a dog runs").text
-    assert run.engine.reason == "CTranslate2 failed: [Errno 13] Permission denied"
+    assert run.engine.reason == f"CTranslate2 failed: {own / 'engines'} cannot be written: Permission denied."
+    with pytest.raises(UsageError) as caught:
+        loaded(own, "ctranslate2").translate("a dog")
+    assert caught.value.remedy == "Make it writable, or use --engine torch."
+
+
+def test_two_at_once_convert_once(own: Path) -> None:
+    runs = [loaded(own), loaded(own)]
+    with ThreadPoolExecutor(2) as pool:
+        reasons = list(pool.map(lambda run: run.engine.reason, runs))
+    assert sorted("converted" in reason for reason in reasons) == [False, True]
+    assert len(folders(own)) == 1
+
+
+def test_another_version_of_the_library_converts_anew(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert loaded(own).engine.engine is not None
+    monkeypatch.setattr("ctranslate2.__version__", "99.0.0")
+    assert "converted into" in loaded(own).engine.reason
+    assert [path.name.split("-")[1] for path in folders(own)][-1] == "99.0.0"
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_on_another_machine_settings_are_measured_anew(
+    own: Path, writable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    assert loaded(own).engine.engine is not None
+    monkeypatch.setattr(module, "_machine", lambda: "another")
+    monkeypatch.setattr(module, "fastest", lambda make, source: EngineSettings(workers=7))
+    if not writable:
+        monkeypatch.setattr(module, "write_atomically", refuse)
+    chosen = loaded(own).engine
+    assert chosen.reason == "CTranslate2, float32"
+    assert chosen.engine.settings == EngineSettings(workers=7)
+    [folder] = folders(own)
+    assert ("another" in json.loads((folder / FILE).read_text())["settings"]) is writable
 
 
 def test_scores_are_of_our_own_search_unless_the_engine_is_named(own: Path, corpus: tuple[str, str]) -> None:
@@ -162,6 +263,41 @@ def test_scores_are_of_our_own_search_unless_the_engine_is_named(own: Path, corp
 def test_int8_is_an_engine_of_its_own(own: Path) -> None:
     assert loaded(own, "ctranslate2", compute_type="int8").translate(LINES)[0].text
     assert ["int8" in path.name for path in folders(own)] == [True]
+
+
+def test_int8_is_a_setting_of_a_run(own: Path) -> None:
+    config = own / "config.toml"
+    text = config.read_text()
+    assert "int8 = false" in text
+    config.write_text(text.replace("int8 = false", "int8 = true"))
+    assert loaded(own).engine.reason.startswith("CTranslate2, int8, ")
+    assert loaded(own, compute_type="float32").engine.reason.startswith("CTranslate2, float32, ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"workers": -2}, "--engine-workers must be from 0 (as measured) to 256, not -2."),
+        ({"threads": 257}, "--engine-threads must be from 0 (as measured) to 256, not 257."),
+        (
+            {"workers": 20, "threads": 20},
+            "--engine-workers 20 with --engine-threads 20 each are 400 threads, and at most 256 are allowed.",
+        ),
+    ],
+)
+def test_numbers_of_threads_are_bounded(settings: dict[str, int], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        EngineWish(**settings)
+    assert caught.value.problem == problem
+    assert caught.value.remedy == "Give as many as the machine has cores, or fewer."
+
+
+def test_the_engine_of_a_score_is_named() -> None:
+    assert EngineOptions(engine="auto").loading()["engine"] == "auto"
+    with pytest.raises(UsageError) as caught:
+        EngineOptions(engine="auto").loading("torch")
+    assert caught.value.problem == "--engine auto leaves open by which engine scores are."
+    assert caught.value.remedy == "Name it: --engine ctranslate2 or --engine torch."
 
 
 def test_names_are_checked() -> None:
@@ -201,7 +337,7 @@ def test_a_score_of_the_engine_says_so(own: Path, corpus: tuple[str, str]) -> No
     assert signatures["bleu"].endswith(f"|engine:ctranslate2-{ctranslate2.__version__}-float32")
     assert "engine" not in signatures["perplexity"]
     assert "engine" not in loaded(own).evaluate(corpus, beam=1).scores[0].signature
-    left = loaded(own, "ctranslate2").evaluate(corpus, beam=1, min_length=1)
+    left = loaded(own, "ctranslate2").evaluate(corpus, beam=2, min_length=1)
     assert "engine" not in left.scores[0].signature, "what the engine cannot do, our own search has done"
 
 
@@ -214,6 +350,16 @@ def test_a_network_that_was_changed_or_is_listened_to_is_searched_by_ours(own: P
     with torch.no_grad():
         run.model.output.weight[3:] *= 0.5
     assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
+    for replace in ("weight", "module"):
+        run = loaded(own, "ctranslate2")
+        changed = deepcopy(run.model.decoder_norm)
+        with torch.no_grad():
+            changed.weight *= 0.5
+        if replace == "weight":
+            run.model.decoder_norm.weight = changed.weight
+        else:
+            run.model.decoder_norm = changed
+        assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
 
 
 # --- language models --------------------------------------------------------------------------------------------------
@@ -303,6 +449,7 @@ def test_what_the_engine_cannot_do_our_own_search_does(language: Path) -> None:
         {"max_length": 9, "banned": ["dog"], "seed": 5},
         {"max_length": 9, "no_repeat_ngram": 2, "sample": False},
         {"max_length": 9, "temperature": 0.0},
+        {"max_length": 9, "repetition_penalty": 1.5, "sample": False},
     ):
         assert run.generate("the dog", **settings).text == ours.generate("the dog", **settings).text
 

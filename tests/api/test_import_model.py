@@ -1,6 +1,7 @@
 """Imported runs: what other people's weights say is what they say in their own package, and a run is a run."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 from tests.exchange import tokenizer_folders as theirs
 from tests.exchange.gguf_files import Draft, byte_level_values, drafted, sentencepiece_values
+from tests.exchange.test_ctranslate2_export import said
 from tests.exchange.their_networks import transformers
 
 import regard
@@ -163,6 +165,61 @@ def test_vectors_of_texts_are_those_of_a_sentence_encoder(tmp_path: Path) -> Non
     assert run.predict(SENTENCE, texts_b="Ein kleines Mädchen klettert.").value == pytest.approx(cosine, abs=1e-5)
 
 
+@pytest.mark.parametrize("pooling", ["cls_token", "mean_tokens"])
+def test_vectors_are_pooled_normalised_and_cut_as_a_folder_says(
+    pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As sentence-transformers has it, and the same after an export and an import, and in ONNX Runtime."""
+    folder = tmp_path / "theirs"
+    network = published(folder, "bert", "BertModel", **ENCODER)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{pooling}": True}))
+    modules = [f"sentence_transformers.models.{kind}" for kind in ("Transformer", "Pooling", "Normalize")]
+    (folder / "modules.json").write_text(json.dumps([{"type": one} for one in modules]))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12}))
+    run = regard.import_model(folder, run=tmp_path / "run")
+    assert isinstance(run, regard.Similarity)
+    texts = ["the dog", "the cat", SENTENCE, "the dog " * 30]
+    expected = []
+    for text in texts:
+        given = transformers.AutoTokenizer.from_pretrained(folder)(
+            text, return_tensors="pt", truncation=True, max_length=12
+        )
+        with torch.inference_mode():
+            states = network(**given).last_hidden_state[0]
+        vector = states[0] if pooling == "cls_token" else states.mean(0)
+        expected.append((vector / vector.norm()).numpy())
+    np.testing.assert_allclose([one.vector for one in run.embed(texts)], expected, atol=1e-5)
+    assert run.predict(texts[0], texts_b=texts[1]).value == pytest.approx(expected[0] @ expected[1], abs=1e-5)
+    assert np.isfinite(run.embed("").vector).all()
+    regard.export(run, "huggingface", tmp_path / "out")
+    again = regard.import_model(tmp_path / "out", run=tmp_path / "again")
+    assert isinstance(again, regard.Similarity)
+    np.testing.assert_array_equal([one.vector for one in again.embed(texts)], [one.vector for one in run.embed(texts)])
+    printed = re.findall(r"-?\d\.\d+(?:e-\d+)?", said(tmp_path / "out", monkeypatch, capsys))
+    np.testing.assert_allclose([float(one) for one in printed], run.embed("A dog runs.").vector, atol=1e-4)
+    pytest.importorskip("onnxruntime")
+    from regard.exchange.onnx_runtime import load as load_onnx
+
+    regard.export(run, "onnx", tmp_path / "onnx")
+    onnx = load_onnx(tmp_path / "onnx", threads=1)
+    np.testing.assert_allclose(onnx.embed(texts), expected, atol=1e-5)
+    assert onnx.predict(texts[:1], texts[1:2]) == pytest.approx([expected[0] @ expected[1]], abs=1e-5)
+
+
+def test_texts_are_read_as_far_as_the_positions_reach(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    network = published(folder, "bert", "BertForSequenceClassification", num_labels=2, **ENCODER)
+    run = regard.import_model(folder, run=tmp_path / "run")
+    assert isinstance(run, regard.Classifier)
+    text = "the dog runs " * 120
+    given = transformers.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt", truncation=False)
+    assert 300 < given["input_ids"].shape[1] <= 512
+    with torch.inference_mode():
+        expected = network(**given).logits[0].softmax(0).tolist()
+    assert [*run.predict(text).probabilities.values()] == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
+
+
 def test_classes_have_their_names(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     labels = {0: "good", 1: "bad", 2: "so so"}
@@ -224,6 +281,30 @@ def test_how_images_are_prepared(settings: dict[str, Any], problem: str | None, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "theirs"),
+    [
+        ({"size": {"shortest_edge": 8}, "crop_size": {"height": 8, "width": 8}, "do_center_crop": True}, None),
+        ({"size": {"shortest_edge": 8}, "resample": 3}, None),
+        ({"size": {"height": 8, "width": 8}}, "squeezed into the square"),
+        ({"size": 8, "resample": 2}, "squeezed into the square, and scaled with another filter"),
+        ({"size": {"shortest_edge": 8}, "crop_pct": 0.8}, "scaled to 10 pixels and cut to 8"),
+        ({"size": 8, "crop_pct": 0.8, "resample": 3}, "scaled to 10 pixels and cut to 8"),
+    ],
+)
+def test_images_that_are_scaled_otherwise_are_noted(
+    settings: dict[str, Any], theirs: str | None, tmp_path: Path
+) -> None:
+    vit(tmp_path / "theirs")
+    (tmp_path / "theirs" / "preprocessor_config.json").write_text(json.dumps(settings))
+    notes = regard.import_model(tmp_path / "theirs", run=tmp_path / "run").notes
+    expected = (
+        "An image of another size is scaled here by its shorter side to 8 pixels (bicubic), and its centre kept; by"
+        f" preprocessor_config.json it would be {theirs}. Images of 8 × 8 pixels are read the same."
+    )
+    assert notes == (() if theirs is None else (expected,))
+
+
 def test_images_without_their_preprocessing_are_refused(tmp_path: Path) -> None:
     vit(tmp_path / "theirs")
     (tmp_path / "theirs" / "preprocessor_config.json").unlink()
@@ -257,6 +338,66 @@ def test_a_tokenizer_that_does_not_fit_the_weights_leaves_no_run(tmp_path: Path)
     gpt2(tmp_path / "theirs")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / "theirs" / name).unlink()
-    with pytest.raises(RegardError):
+    with pytest.raises(RegardError, match="there is no tokenizer: neither"):
         regard.import_model(tmp_path / "theirs", run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
+    """One that is larger than the embedding, one without a mask token, and one that leaves rows over."""
+    published(tmp_path / "bert", "bert", "BertForMaskedLM", **ENCODER)
+    gpt2(tmp_path / "gpt2")
+    files = {file: (tmp_path / file / "tokenizer.json").read_bytes() for file in ("bert", "gpt2")}
+    settings = {file: (tmp_path / file / "tokenizer_config.json").read_bytes() for file in ("bert", "gpt2")}
+    for folder, other in (("bert", "gpt2"), ("gpt2", "bert")):
+        (tmp_path / folder / "tokenizer.json").write_bytes(files[other])
+        (tmp_path / folder / "tokenizer_config.json").write_bytes(settings[other])
+    problems = {
+        "bert": "its tokenizer has no mask token, and does not fit the weights: a BertForMaskedLM predicts masked words.",
+        "gpt2": r"it has 55\d tokens, and the embedding 501 rows.",
+    }
+    for folder, problem in problems.items():
+        with pytest.raises(RegardError) as caught:
+            regard.import_model(tmp_path / folder, run=tmp_path / "run")
+        assert re.fullmatch(f"{tmp_path / folder}: {problem}", caught.value.problem)
+        assert caught.value.remedy
+        assert not (tmp_path / "run").exists()
+    published(tmp_path / "t5", "t5", "T5ForConditionalGeneration", d_model=32, d_kv=8, num_layers=1, num_heads=4)
+    config = json.loads((tmp_path / "t5" / "config.json").read_text())
+    tokens = transformers.AutoTokenizer.from_pretrained(tmp_path / "t5")
+    run = regard.import_model(tmp_path / "t5", run=tmp_path / "run")
+    assert config["vocab_size"] == len(tokens)
+    assert not any("rows" in note for note in run.notes)
+
+
+def test_rows_that_no_token_has_are_noted(tmp_path: Path) -> None:
+    network = gpt2(tmp_path / "theirs")
+    network.resize_token_embeddings(512, mean_resizing=False)
+    network.save_pretrained(tmp_path / "theirs")
+    run = regard.import_model(tmp_path / "theirs", run=tmp_path / "run")
+    assert run.notes == ("The embedding has 512 rows, and the tokenizer 501 tokens: the other rows are never used.",)
+
+
+def test_languages_of_what_has_none(tmp_path: Path) -> None:
+    gpt2(tmp_path / "gpt2")
+    published(tmp_path / "t5", "t5", "T5ForConditionalGeneration", d_model=32, d_kv=8, num_layers=1, num_heads=4)
+    problems = {
+        "gpt2": f"{tmp_path / 'gpt2'} is no translator: it has no languages to choose from.",
+        "t5": f"{tmp_path / 't5'}: it has no token that names a language, and de is asked for.",
+    }
+    for folder, problem in problems.items():
+        with pytest.raises(RegardError) as caught:
+            regard.import_model(tmp_path / folder, run=tmp_path / "run", target_language="de")
+        assert str(caught.value) == f"{problem}\nLeave --source-language and --target-language out."
+        assert not (tmp_path / "run").exists()
+
+
+def test_padding_that_nobody_named_stays_unnamed(tmp_path: Path) -> None:
+    sizes = {**ENCODER, "num_key_value_heads": 2, "max_position_embeddings": 64}
+    published(tmp_path / "theirs", "llama3", "LlamaForCausalLM", bos_token_id=500, eos_token_id=501, **sizes)
+    run = regard.import_model(tmp_path / "theirs", run=tmp_path / "run")
+    regard.export(run, "huggingface", tmp_path / "out")
+    again = regard.import_model(tmp_path / "out", run=tmp_path / "again")
+    assert run.task.tokenizer.roles.pad is None
+    assert again.task.tokenizer.fingerprint() == run.task.tokenizer.fingerprint()
+    assert (tmp_path / "again" / "config.toml").read_text() == (tmp_path / "run" / "config.toml").read_text()

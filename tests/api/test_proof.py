@@ -56,10 +56,39 @@ def test_an_export_is_proven_first(
 ) -> None:
     command = ["export", str(run), str(tmp_path / "out"), "--to", "ctranslate2", "--int8", "--prove", *corpus]
     assert main([*command, "--tolerance", "-100"]) == 1
-    assert "are tolerated." in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+    shown = capsys.readouterr()
+    assert "are tolerated." in shown.err
+    assert "difference" in shown.out
+    assert not list(tmp_path.iterdir())
     assert main([*command, "--tolerance", "100"]) == 0
     assert "difference" in capsys.readouterr().out
     assert (tmp_path / "out" / "model.bin").exists()
+    assert main(command) == 2
+    assert capsys.readouterr() == ("", f"error: {tmp_path / 'out'} is already there.\nGive a new name.\n")  # at once
     assert main(["export", str(run), str(tmp_path / "other"), "--to", "ctranslate2", "--tolerance", "1"]) == 2
     assert "--tolerance is for --prove." in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_not_proven(
+    run: Path, corpus: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Argos' weights are int8 where nobody says otherwise, so that there is something to prove."""
+    command = ["export", str(run), str(tmp_path / "out"), "--to", "argos", "--prove", *corpus]
+    assert main(command) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("error: A package for Argos Translate names its languages")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_shortlist_is_proven_before_it_is_exported(
+    run: Path, corpus: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["export", str(run), str(tmp_path / "out"), "--to", "ctranslate2", "--shortlist", "--prove", *corpus]
+    assert main([*command, "--tolerance", "-100"]) == 1
+    assert "float32, shortlist may lose up to " in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert main([*command, "--tolerance", "100"]) == 0
+    assert "ctranslate2, float32, shortlist" in capsys.readouterr().out
+    assert (tmp_path / "out" / "vmap.txt").stat().st_size
+    assert "use_vmap=True" in (tmp_path / "out" / "README.md").read_text()

@@ -59,6 +59,21 @@ def test_types_of_numbers(command: Any, trained: Path, tmp_path: Path) -> None:
             ["--type does not apply to --to onnx.", "Leave it out, or export to ctranslate2 or argos."],
         ),
         (
+            ["out", "--to", "huggingface", "--prove", "a.en", "a.de"],
+            [
+                "--prove is for quantised weights, and these stay float32.",
+                "Leave it out, or quantise them: --to ctranslate2 or argos --int8.",
+            ],
+        ),
+        (
+            ["out", "--to", "ctranslate2", "--int8", "--prove", "a.en", "a.de", "--tolerance", "nan"],
+            ["--tolerance must be a number of BLEU, not nan.", "Give one such as 0.5."],
+        ),
+        (
+            ["out", "--to", "argos", "--shortlist"],
+            ["--shortlist does not apply to --to argos.", "Leave it out, or export to ctranslate2."],
+        ),
+        (
             ["out", "--to", "ctranslate2", "--source-language", "en"],
             ["--source-language does not apply to --to ctranslate2.", "Leave it out, or export to argos."],
         ),

@@ -56,5 +56,5 @@ def test_what_cannot_be_imported(command: Any, tmp_path: Path) -> None:
     )
     outcome = command("import", tmp_path / "nothing", "--run", tmp_path / "run")
     assert outcome.code == 1
-    assert "there is no config.json in it" in outcome.err
+    assert "and regard downloads nothing." in outcome.err
     assert not (tmp_path / "run").exists()

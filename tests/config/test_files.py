@@ -77,7 +77,17 @@ def test_every_table_and_key_is_written(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(to_toml(RunConfig(task="translate")), encoding="utf-8")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    assert list(tables) == ["task", "seed", "data", "tokenizer", "model", "training", "decoding", "runtime"]
+    assert list(tables) == [
+        "task",
+        "seed",
+        "data",
+        "tokenizer",
+        "model",
+        "training",
+        "decoding",
+        "inspection",
+        "runtime",
+    ]
     for table in TABLES:
         if table.name in tables and table.name != "model":
             keys = [field.name for field in dataclasses.fields(table.type)]  # type: ignore[arg-type]
@@ -243,7 +253,7 @@ def test_an_unknown_key_gets_the_near_name() -> None:
 
 def test_an_unknown_key_without_a_near_name_gets_the_list() -> None:
     assert complaint({"task": "translate", "runtime": {"zzz": 1}}) == (
-        "run.toml: there is no key runtime.zzz.\nAvailable: device, precision, threads, workers."
+        "run.toml: there is no key runtime.zzz.\nAvailable: device, int8, precision, threads, workers."
     )
 
 
@@ -372,6 +382,9 @@ def test_an_override_of_the_wrong_type() -> None:
         ("decoding.beam", "0", "decoding.beam must be at least 1, not 0."),
         ("decoding.beam", "1000000000", "decoding.beam must be at least 1 and at most 1,000, not 1000000000."),
         ("decoding.min_length", "10001", "decoding.min_length must be at least 0 and at most 10,000, not 10001."),
+        ("inspection.probes", "-1", "inspection.probes must be at least 0, not -1."),
+        ("inspection.probes", "65", "inspection.probes must be at least 0 and at most 64, not 65."),
+        ("inspection.every", "0", "inspection.every must be at least 1, not 0."),
         ("runtime.workers", "257", "runtime.workers must be at least 0 and at most 256, not 257."),
         ("runtime.threads", "1025", "runtime.threads must be at least 0 and at most 1,024, not 1025."),
     ],

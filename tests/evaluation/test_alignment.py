@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.evaluation.alignment import Link, align_words, as_json, as_pharaoh, word_weights
+from regard.evaluation.alignment import (
+    Link,
+    align_words,
+    alignment_error_rate,
+    as_json,
+    as_pharaoh,
+    read_pharaoh,
+    word_weights,
+)
 
 # Source: "red house" as red, hou, se, <end>. Target: "maison rouge" as mai, son, rouge, <end>.
 SOURCE_WORDS = [0, 1, 1, None]
@@ -67,3 +75,34 @@ def test_weights_of_another_shape_are_an_error():
         "The weights must be 4 target by 3 source pieces, but they are 4 by 4.\n"
         "Give one row for each piece that was written, one column for each piece that was read."
     )
+
+
+def links(*pairs):
+    return [Link(source=source, target=target, score=1.0) for source, target in pairs]
+
+
+def test_pharaoh_with_possible_links_is_read():
+    gold = read_pharaoh("0-0 1?2 3p1\n10-4")
+    assert gold.sure == {(0, 0), (10, 4)}
+    assert gold.possible == {(0, 0), (1, 2), (3, 1), (10, 4)}
+    assert read_pharaoh("").possible == frozenset()
+
+
+@pytest.mark.parametrize("entry", ["0", "0-", "a-1", "0_1", "-1-2", "0-1-2", "²-1"])
+def test_what_is_not_a_link_is_an_error(entry):
+    with pytest.raises(UsageError) as caught:
+        read_pharaoh(f"0-0 {entry}")
+    assert str(caught.value) == (
+        f"'{entry}' is not a link of two words.\nWrite source-target, as in 0-0 1-2; possible ones 1?2."
+    )
+
+
+def test_the_alignment_error_rate_is_that_of_och_and_ney():
+    """A = {00, 11, 23}, S = {00, 11}, P = S + {22}: 1 - (2 + 2) / (3 + 2)."""
+    gold = read_pharaoh("0-0 1-1 2?2")
+    assert alignment_error_rate(links((0, 0), (1, 1), (2, 3)), gold) == pytest.approx(0.2)
+    assert alignment_error_rate(links((0, 0), (1, 1)), gold) == 0.0
+    assert alignment_error_rate(links((0, 0), (1, 1), (2, 2)), gold) == 0.0, "a possible link costs nothing"
+    assert alignment_error_rate(links((0, 0)), gold) == pytest.approx(1 - 2 / 3)
+    assert alignment_error_rate([], gold) == 1.0
+    assert alignment_error_rate([], read_pharaoh("")) == 0.0

@@ -151,9 +151,9 @@ def test_one_matrix_is_written_once(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_map_leaves_only_its_candidates(tmp_path: Path) -> None:
-    (tmp_path / "map.txt").write_text("".join(f"w{number}\tw1 w2\n" for number in range(40)))
-    converted(tmp_path / "model", "since", vocabulary_map=tmp_path / "map.txt")
-    assert (tmp_path / "model" / "vmap.txt").read_text() == (tmp_path / "map.txt").read_text()
+    given = "".join(f"w{number}\tw1 w2\n" for number in range(40)).encode()
+    converted(tmp_path / "model", "since", vocabulary_map=given)
+    assert (tmp_path / "model" / "vmap.txt").read_bytes() == given
     theirs = ctranslate2.Translator(str(tmp_path / "model"), intra_threads=1)
     read = named(sources(words(40), [12, 3, 7]), token_names(words(40)))
     options = {"beam_size": 1, "max_decoding_length": 12}
@@ -338,13 +338,8 @@ def test_an_unknown_type(tmp_path: Path) -> None:
     assert str(error) == "There is no compute type 'int8_float23'.\nDid you mean int8_float32?"
 
 
-def test_vocabulary_maps_that_cannot_be(tmp_path: Path) -> None:
-    path = tmp_path / "map.txt"
-    assert str(refusal(tmp_path / "model", preset("t5-tiny", **PAIRS), vocabulary_map=path)) == (
-        f"{path}: there is no such vocabulary map.\nGive the path of the file."
-    )
-    path.write_text("w1\tw2\n")
-    assert str(refusal(tmp_path / "model", preset("gpt-nano", vocab=44), vocabulary_map=path)) == (
+def test_a_vocabulary_map_needs_a_source(tmp_path: Path) -> None:
+    assert str(refusal(tmp_path / "model", preset("gpt-nano", vocab=44), vocabulary_map=b"w1\tw2\n")) == (
         "A vocabulary map says what source tokens become, and this model has no source.\n"
         "Leave it out, or convert an encoder-decoder."
     )

@@ -17,6 +17,8 @@ def test_a_kind_takes_what_its_function_takes(kind: ExportKind) -> None:
     options = [name for name, one in signature.parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY]
     assert {*kind.options} <= {*options}
     assert len(signature.parameters) - len(options) == 2
+    if "compute_type" in kind.options:
+        assert signature.parameters["compute_type"].default == kind.compute_type
 
 
 def test_a_function_gets_what_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ VALUES: list[tuple[dict[str, Any], str]] = [
         {"llama.attention.head_count": [4, 4]},
         "FILE: llama.attention.head_count must be a whole number, not [4, 4].\nCorrect llama.attention.head_count.",
     ),
-    ({"llama.block_count": "two"}, "FILE: llama.block_count must be a whole number, not two."),
+    ({"llama.block_count": "two"}, "FILE: llama.block_count must be a whole number, not 'two'."),
     ({"llama.rope.freq_base": float("nan")}, "FILE: llama.rope.freq_base must be a number, not nan."),
     (
         {"llama.attention.head_count": 0},
@@ -276,7 +276,12 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"{}" * 40)
     assert is_gguf(path)
-    assert refusal(path) == "FILE is no GGUF file, or a damaged one: it does not begin with GGUF.\nDownload it again."
+    assert refusal(path) == (
+        "FILE is no GGUF file, or a damaged one: it does not begin with GGUF.\n"
+        "Give a GGUF file, or the folder that holds config.json."
+    )
+    path.rename(tmp_path / "model.gguf")
+    assert refusal(tmp_path / "model.gguf").endswith("it does not begin with GGUF.\nDownload it again.")
     assert is_gguf(tmp_path / "nothing.gguf")
     assert refusal(tmp_path / "nothing.gguf") == (
         "FILE cannot be read: No such file or directory.\nGive a GGUF file that can be read."

@@ -174,6 +174,14 @@ def test_padding_without_a_row_is_not_missed(pieces: dict[str, Any], tmp_path: P
     assert read_gguf_tokenizer(written(tmp_path, values), rows=704).roles.pad is None
 
 
+def test_padding_by_a_token_of_texts_takes_it_from_none(merged: dict[str, Any], tmp_path: Path) -> None:
+    exclamation = merged["tokenizer.ggml.tokens"].index("!")
+    values = {**merged, "tokenizer.ggml.padding_token_id": exclamation}
+    found = read_gguf_tokenizer(written(tmp_path, values), rows=len(merged["tokenizer.ggml.tokens"]))
+    assert found.roles.pad is None
+    assert exclamation in found.encode("Run!")
+
+
 def test_patterns_are_known() -> None:
     assert {one.pattern for one in PRE_TOKENIZERS.values() if one.pattern} <= SPLITS
 
@@ -224,9 +232,9 @@ PIECES: list[tuple[str, Any, str]] = [
     ),
     ("eos_token_id", 9999, "FILE: its tokenizer.ggml.eos_token_id is 9,999, and it has 700 tokens."),
     ("bos_token_id", 702, "FILE: its tokenizer.ggml.bos_token_id is 702, and it has 700 tokens."),
-    ("eos_token_id", "end", "FILE: tokenizer.ggml.eos_token_id must be a whole number, not end."),
+    ("eos_token_id", "end", "FILE: tokenizer.ggml.eos_token_id must be a whole number, not 'end'."),
     ("eos_token_id", None, "FILE does not say tokenizer.ggml.eos_token_id."),
-    ("add_bos_token", "yes", "FILE: tokenizer.ggml.add_bos_token must be true or false, not yes."),
+    ("add_bos_token", "yes", "FILE: tokenizer.ggml.add_bos_token must be true or false, not 'yes'."),
 ]
 
 

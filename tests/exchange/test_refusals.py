@@ -117,12 +117,12 @@ def test_other_ways_of_slowing_rotary_angles(kind: str, saved: Saved, tmp_path: 
 
 
 WRONG_VALUES = [
-    ("gpt2", {"n_layer": "3"}, "config.json: n_layer must be a whole number, not 3."),
+    ("gpt2", {"n_layer": "3"}, "config.json: n_layer must be a whole number, not '3'."),
     ("gpt2", {"n_layer": True}, "config.json: n_layer must be a whole number, not true."),
     ("gpt2", {"n_layer": -1}, "config.json: n_layer must be a whole number, not -1."),
     ("gpt2", {"vocab_size": ...}, "config.json does not say vocab_size."),
-    ("gpt2", {"resid_pdrop": "none"}, "config.json: resid_pdrop must be a number, not none."),
-    ("gpt2", {"eos_token_id": "end"}, "config.json: eos_token_id must be a whole number, not end."),
+    ("gpt2", {"resid_pdrop": "none"}, "config.json: resid_pdrop must be a number, not 'none'."),
+    ("gpt2", {"eos_token_id": "end"}, "config.json: eos_token_id must be a whole number, not 'end'."),
     ("marian", {"scale_embedding": 1}, "config.json: scale_embedding must be true or false, not 1."),
     ("marian", {"activation_function": 3}, "config.json: activation_function must be text, not 3."),
     ("llama", {"rope_parameters": [1]}, "config.json: rope_parameters must be a table, not [1]."),
@@ -138,7 +138,7 @@ WRONG_VALUES = [
         {"id2label": ..., "num_labels": 10**9},
         "config.json: num_labels must be from 1 to 1,000,000, not 1000000000.",
     ),
-    ("gpt2", {"architectures": "GPT2"}, "config.json: architectures must be words, not GPT2."),
+    ("gpt2", {"architectures": "GPT2"}, "config.json: architectures must be words, not 'GPT2'."),
 ]
 
 
@@ -158,13 +158,22 @@ def test_values_of_another_type(
             "config.json: model.n_layers must be at least 1 and at most 1,000, not 1000000000.",
         ),
         ("gpt2", {"n_head": 0}, "config.json: model.n_heads must be at least 1, not 0."),
-        ("gpt2", {"n_positions": 2**40}, "model.context must be at least 1 and at most 16,777,216, not 1099511627776."),
-        ("gpt2", {"n_head": 5}, "A width of 32 cannot be divided among 5 heads."),
+        (
+            "gpt2",
+            {"n_positions": 2**40},
+            "config.json: model.context must be at least 1 and at most 16,777,216, not 1099511627776.",
+        ),
+        (
+            "gpt2",
+            {"n_head": 5},
+            "config.json: A width of 32 cannot be divided among 5 heads.\n"
+            "Download the model again, with the config.json of its weights.",
+        ),
         ("gpt2", {"n_layer": 999}, "FOLDER lacks the tensor transformer.h.3.ln_1.weight, which GPT2LMHeadModel has by"),
         (
             "vit",
             {"image_size": 2**24, "patch_size": 1, "hidden_size": 2**16},
-            "The network is too large for any machine",
+            "config.json: The network is too large for any machine",
         ),
     ],
     ids=["layers", "no heads", "positions", "heads", "more layers", "patches"],

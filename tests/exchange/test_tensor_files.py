@@ -13,15 +13,24 @@ from safetensors.torch import load_file
 from tests.exchange.conftest import Saved
 from tests.exchange.folders import changed, refusal
 
+from regard.exchange.huggingface import read_folder
+
+DOWNLOAD = (
+    "Download the model first, and give its folder, with config.json, model.safetensors and the tokenizer's files."
+)
+
 
 def test_no_folder_and_no_weights(saved: Saved, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "nowhere") == (
-        "FOLDER is no folder of the transformers package: there is no config.json in it.\n"
-        "Give a folder with config.json and model.safetensors."
+    assert refusal(tmp_path / "nowhere") == (f"There is no folder FOLDER, and regard downloads nothing.\n{DOWNLOAD}")
+    (tmp_path / "empty").mkdir()
+    assert refusal(tmp_path / "empty") == (
+        f"FOLDER is no folder of the transformers package: there is no config.json in it.\n{DOWNLOAD}"
     )
     folder = changed(saved("gpt2"), tmp_path / "bare")
     (folder / "model.safetensors").unlink()
-    assert refusal(folder) == "FOLDER holds no model.safetensors.\nDownload the weights too."
+    assert refusal(folder) == (
+        "FOLDER holds no model.safetensors, and regard downloads nothing.\nDownload the weights into the folder, too."
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,10 +48,14 @@ def test_pickled_weights_are_refused_unless_asked_for(saved: Saved, tmp_path: Pa
     folder = changed(saved("gpt2"), tmp_path / "x")
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    assert refusal(folder) == (
-        "FOLDER holds no model.safetensors.\n"
-        "Convert pytorch_model.bin to safetensors, or allow pickled weights (--allow-pickle) if you trust its source."
-    )
+    for name in ("pytorch_model.bin", "model.pt"):
+        if not (folder / name).exists():
+            (folder / "pytorch_model.bin").rename(folder / name)
+        assert refusal(folder) == (
+            "FOLDER holds no model.safetensors, and regard downloads nothing.\n"
+            f"Convert {name} to safetensors, or allow pickled weights (--allow-pickle) if you trust its source."
+        )
+        assert read_folder(folder, allow_pickle=True).weights()
 
 
 class Harmful:
@@ -59,7 +72,7 @@ def test_whatever_else_was_pickled_is_refused(
     (folder / "model.safetensors").unlink()
     torch.save(content, folder / "pytorch_model.bin")
     assert re.match(
-        r"pytorch_model\.bin holds (more than tensors, or is damaged: .+|something else than tensors by name)\.\n"
+        r"pytorch_model\.bin holds (more than tensors, or is damaged \(\w+\)|something else than tensors by name)\.\n"
         r"Use safetensors\.",
         refusal(folder, allow_pickle=True),
     )

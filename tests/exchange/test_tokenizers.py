@@ -232,6 +232,20 @@ def test_padding_without_a_row_is_not_missed(made: Callable[[str], Path], tmp_pa
 # -- text is never a special token ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("place", ["config.json", "tokenizer_config.json"])
+def test_padding_by_a_token_of_texts_takes_it_from_none(
+    place: str, made: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Many configs say that 0 pads, which is an exclamation mark to GPT-2."""
+    folder = copied(made("gpt2"), tmp_path)
+    given = {"pad_token_id": 0, "bos_token_id": 0} if place == "config.json" else {"pad_token": "!"}
+    change(folder / place, **given)
+    tokenizer = read_tokenizers(folder).source
+    assert tokenizer.roles.pad is None
+    assert tokenizer.decode(tokenizer.encode("Run! Now!")) == "Run! Now!"
+    assert tokenizer.encode_batch(LINES) == read_tokenizers(made("gpt2")).source.encode_batch(LINES)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_text_never_becomes_a_special_token(name: str, made: Callable[[str], Path]) -> None:
     both = read_tokenizers(made(name))

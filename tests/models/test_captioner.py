@@ -196,7 +196,9 @@ def test_taps_are_named_by_their_place() -> None:
     transformer |= {"text.target_embedding.positions"}
     gates = ("reset_gate", "update_gate", "candidate", "state", "states")
     recurrent = {f"text.decoder.layers.{number}.{gate}" for number in range(2) for gate in gates}
-    recurrent |= {f"text.decoder.attention.{name}" for name in ("scores", "weights", "context")}
+    recurrent |= {
+        f"text.decoder.attention.{name}" for name in ("query", "key", "value", "scores", "weights", "context")
+    }
     recurrent |= {"text.decoder.output"}
     for encoder, image in (("vit", vit), ("resnet", resnet)):
         for decoder, text in (("transformer", transformer), ("recurrent", recurrent)):

@@ -117,7 +117,7 @@ def test_taps_have_their_documented_names() -> None:
         }
     for layer in ("decoder.layers.0", "decoder.layers.1"):
         expected |= {f"{layer}.states"} | {f"{layer}.{gate}" for gate in gates}
-    expected |= {f"decoder.attention.{name}" for name in ("scores", "weights", "context")}
+    expected |= {f"decoder.attention.{name}" for name in ("query", "key", "value", "scores", "weights", "context")}
     assert set(record) == expected | {"decoder.output", "logits"}
     assert torch.equal(record["logits"], logits)
     assert record["encoder.layers.1.states"].shape == (3, 6, 20)

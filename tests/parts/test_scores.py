@@ -58,7 +58,7 @@ def test_additive() -> None:
     w1 = torch.cat([score.query.weight, score.key.weight], dim=1)
     w2 = score.output.weight[0]
     expected = naive(lambda h, s: w2 @ torch.tanh(w1 @ torch.cat([h, s])), query, key)
-    assert_close(score(query, score.prepare(key)), expected)
+    assert_close(score(score.ask(query), score.prepare(key)), expected)
 
 
 def test_the_dot_product_needs_one_width() -> None:
@@ -115,7 +115,7 @@ def test_attention_is_the_softmax_of_scores_over_values(score: str, functions: t
     assert module.d_context == (width if functions[2] == "identity" else Q)
     for row, length in enumerate(lengths.tolist()):
         keys, values = module.key(memory[row, :length]), module.value(memory[row, :length])
-        scores = module.score(module.query(states[row])[None], module.score.prepare(keys[None]))[0]
+        scores = module.score(module.score.ask(module.query(states[row])[None]), module.score.prepare(keys[None]))[0]
         assert_close(context[row], scores.softmax(-1) @ values)
 
 
@@ -123,7 +123,7 @@ def test_taps_of_attention() -> None:
     module = attention()
     with recording(module) as record:
         context = module(draw(B, T, Q), *module.memory(draw(B, S, K)), padding(torch.tensor([5, 2]), S))
-    assert list(record) == ["scores", "weights", "context"]
+    assert list(record) == ["key", "value", "query", "scores", "weights", "context"]
     assert record["scores"].shape == record["weights"].shape == (B, 1, T, S)
     assert not record["weights"][1, :, :, 2:].any()
     assert_close(record["weights"].sum(-1), torch.ones(B, 1, T))

@@ -30,6 +30,11 @@ def test_a_view_is_written_as_it_looks(tmp_path: Path) -> None:
     assert load_arrays(tmp_path / "t", most=10_000)[0]["t"].tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
+def test_a_single_number_has_no_axis(tmp_path: Path) -> None:
+    save_arrays(tmp_path / "t", {"t": np.array(1.5)}, facts={})
+    assert load_arrays(tmp_path / "t", most=10_000)[0]["t"].shape == ()
+
+
 def test_files_of_others(tmp_path: Path) -> None:
     file = tmp_path / "one.safetensors"
     save_arrays(file, ARRAYS, facts=FACTS)

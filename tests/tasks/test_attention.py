@@ -14,7 +14,7 @@ from regard.data.text.tokenizer_training import learn
 from regard.errors import UsageError
 from regard.models.presets import PRESETS, Preset, build_model, model_config
 from regard.tasks import find_task
-from regard.tasks.attention import AttentionWeights
+from regard.tasks.attention import AttentionWeights, attention_of
 from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.translation.translator import TranslationOptions
 
@@ -55,7 +55,7 @@ def drawn(preset: Preset, task: str, **fields: Any) -> tuple[AttentionWeights, l
     text = TEXTS[0].replace("good", "[MASK]") if task in ("mask", "denoise") else TEXTS[0]
     options = made.options(**({"decoding": DecodingConfig(max_length=5)} if made.spec.generates else {}))
     [result] = made.predict(model, [text], options)
-    return made.attention(model, text, result, options), text.split()
+    return attention_of(model, made.reading(model, text, result, options)), text.split()
 
 
 @pytest.mark.parametrize("preset", TEXT_PRESETS, ids=lambda preset: preset.name)
@@ -109,7 +109,7 @@ def test_what_was_written_ends_where_the_model_ended_it(trained: Path) -> None:
     for length in (2, 0):
         options = TranslationOptions(decoding=DecodingConfig(beam=1, max_length=length))
         result = run.translate("a dog runs", decoding=options.decoding)
-        found = run.task.attention(run.model, "a dog runs", result, options)
+        found = attention_of(run.model, run.task.reading(run.model, "a dog runs", result, options))
         output = result.outputs[0]
         assert (found.rows[-1] == "(end)") == output.finished
         assert len(found.rows) == len(output.ids) + output.finished
@@ -118,13 +118,13 @@ def test_what_was_written_ends_where_the_model_ended_it(trained: Path) -> None:
 def test_a_text_in_parts_is_refused(trained: Path) -> None:
     run = regard.load(trained, threads=1)
     text = "A dog runs. The cat."
-    with pytest.raises(UsageError, match=r"^The text was translated in 2 parts, and a picture shows one\."):
-        run.task.attention(run.model, text, run.translate(text), TranslationOptions())
+    with pytest.raises(UsageError, match=r"^The text was translated in 2 parts, and one is looked into at a time\."):
+        run.task.reading(run.model, text, run.translate(text), TranslationOptions())
 
 
 def test_pairs_are_read_together(pairs_run: Path) -> None:
     run = regard.load(pairs_run, threads=1)
     options = run.options({"texts_b": ("a cat",)})
     [result] = run.predict_with(["a dog"], options)
-    found = run.task.attention(run.model, "a dog", result, options)
+    found = attention_of(run.model, run.task.reading(run.model, "a dog", result, options))
     assert found.columns.count("(end)") == 2

@@ -24,6 +24,7 @@ from regard.api.kinds import (
 from regard.api.new_run import with_defaults
 from regard.api.run import Run, load
 from regard.api.train import average, resume, train
+from regard.inspection.trace_file import load_trace
 
 __all__ = [
     "Captioner",
@@ -42,6 +43,7 @@ __all__ = [
     "export",
     "import_model",
     "load",
+    "load_trace",
     "resume",
     "train",
     "with_defaults",

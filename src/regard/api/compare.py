@@ -40,7 +40,7 @@ def compare(
         found = _compare_generated(evaluations, sizes, settings)
     else:
         found = _compare_statistics(evaluations, sizes)
-    return replace(found, notes=(*found.notes, *_reading_notes(loaded, settings), *_engine_notes(loaded)))
+    return replace(found, notes=(*found.notes, *_reading_notes(loaded, settings), *_engine_notes(loaded, evaluations)))
 
 
 def _evaluated(run: Run[Any], first: Run[Any], files: Files, settings: Mapping[str, Any]) -> Evaluation:
@@ -74,13 +74,19 @@ def _reading_notes(runs: Sequence[Run[Any]], given: Mapping[str, Any]) -> list[s
     ]
 
 
-def _engine_notes(runs: Sequence[Run[Any]]) -> list[str]:
-    """Say whose outputs another engine has searched for; else all are of our own search."""
-    return [
-        f"The outputs of {run.reference} are those of {run.engine.engine.name}."
-        for run in runs
-        if run.engine_wish.name == "ctranslate2" and run.engine.engine is not None
-    ]
+def _engine_notes(runs: Sequence[Run[Any]], evaluations: Mapping[str, Evaluation]) -> list[str]:
+    """Say whose outputs another engine has searched for, where one was asked for; else all are of our own search."""
+    notes = []
+    for run in runs:
+        if run.engine_wish.name == "ctranslate2" and run.engine.engine is not None:
+            named = f"engine:{run.engine.engine.name}"  # by the signature of a score that is its own
+            found = any(named in score.signature for score in evaluations[str(run.reference)].scores)
+            notes.append(
+                f"The outputs of {run.reference} are those of {run.engine.engine.name}."
+                if found
+                else f"The outputs of {run.reference} are those of our own search: CTranslate2 cannot do what is asked for."
+            )
+    return notes
 
 
 def _compare_generated(

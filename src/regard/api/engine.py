@@ -3,15 +3,18 @@
     runs/mine/engines/ctranslate2-4.8.4-float32-1f0c5a…/    model.bin  config.json  …vocabulary.json  engine.json
 
 The name holds the library's version, the type of its numbers, whether there is a shortlist, and a hash of the weights: a
-run that is trained on gets another. A folder is written whole or not at all. Before one is trusted, the log-probabilities
-of some made-up sentences are compared with those of our own network; which number of workers and threads is the fastest
-here is measured then.
+run that is trained on gets another, and another version of the library too. A folder is written whole or not at all, by
+one process at a time. Before one is trusted, it is compared with our own network on made-up sentences; which number of
+workers and threads is the fastest is measured once on each machine.
 """
 
 import dataclasses
+import fcntl
 import hashlib
 import math
-import tempfile
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +28,15 @@ from regard.decoding.engine import VOCABULARY_MAP, EngineSettings, GenerationEng
 from regard.errors import RegardError, UsageError, did_you_mean
 from regard.exchange.ctranslate2 import TYPES, convert, supports, token_names
 from regard.runs.checkpoints import Checkpoint
-from regard.runs.disk import as_json, delete_tree, remove_leftovers, temporary_name, write_synced
+from regard.runs.disk import (
+    as_json,
+    delete_tree,
+    discard,
+    remove_leftovers,
+    temporary_name,
+    write_atomically,
+    write_synced,
+)
 from regard.runs.json_files import read_json
 from regard.tasks.exported import parts_of
 from regard.tasks.task import UsableTask
@@ -36,6 +47,7 @@ ENGINES = ("auto", "torch", "ctranslate2")
 FILE, MOST_FILE = "engine.json", 1 << 16
 TOLERANCE = 1e-3  # of a log-probability in float32; what is seen is a hundredth of it
 KEPT = 4  # converted models of a run; older ones are deleted
+MOST_THREADS = 256  # of all workers together; far more and the library crashes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +78,18 @@ class EngineWish:
             raise UsageError(f"There is no compute type '{self.compute_type}'.", did_you_mean(self.compute_type, TYPES))
         if self.shortlist and self.name == "torch":
             raise UsageError("A shortlist is for ctranslate2, and the engine is to be torch.", "Leave one out.")
+        for name, asked in (("workers", self.workers), ("threads", self.threads)):
+            if not 0 <= asked <= MOST_THREADS:
+                raise UsageError(
+                    f"--engine-{name} must be from 0 (as measured) to {MOST_THREADS}, not {asked}.",
+                    "Give as many as the machine has cores, or fewer.",
+                )
+        if self.workers * self.threads > MOST_THREADS:
+            raise UsageError(
+                f"--engine-workers {self.workers} with --engine-threads {self.threads} each are"
+                f" {self.workers * self.threads:,} threads, and at most {MOST_THREADS} are allowed.",
+                "Give as many as the machine has cores, or fewer.",
+            )
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -89,11 +113,8 @@ def choose_engine(
     if wish.name == "torch":
         return Chosen(engine=None, reason="asked for")
     reason = _refusal(task, model)
-    if wish.shortlist and not isinstance(task, TranslationTask):
-        raise UsageError(
-            f"A shortlist is of a translator's target tokens, and the run was trained for the task '{task.spec.name}'.",
-            "Leave --shortlist out.",
-        )
+    if wish.shortlist:
+        _translation_task(task)
     if reason:
         if wish.name == "auto":
             return Chosen(engine=None, reason=reason)
@@ -103,10 +124,16 @@ def choose_engine(
     except (RegardError, OSError, RuntimeError, ImportError) as error:
         if wish.shortlist and isinstance(error, UsageError):
             raise  # asked for by name, and it cannot be learned
-        said = error.problem if isinstance(error, RegardError) else str(error)
+        remedy = "Use --engine torch."
+        if isinstance(error, RegardError):
+            said = error.problem
+        elif isinstance(error, OSError) and error.strerror:
+            said, remedy = f"{engines} cannot be written: {error.strerror}.", "Make it writable, or use --engine torch."
+        else:
+            said = str(error)
         if wish.name == "auto":
             return Chosen(engine=None, reason=f"CTranslate2 failed: {said}")
-        raise UsageError(f"CTranslate2 cannot serve this run: {said}", "Use --engine torch.") from error
+        raise UsageError(f"CTranslate2 cannot serve this run: {said}", remedy) from error
 
 
 def _refusal(task: UsableTask[Any], model: nn.Module) -> str:
@@ -130,19 +157,49 @@ def _opened(engines: Path, task: UsableTask[Any], model: nn.Module, checkpoint: 
     digest = hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
     folder = engines / "-".join(("ctranslate2", ctranslate2.__version__, *wish.kind, digest))
     reason = ", ".join(("CTranslate2", *wish.kind))
-    settings = _kept_settings(folder)
-    if settings is not None:
-        engine = _engine(folder, task, wish.settings(settings))
-        try:
-            engine.open(1)
+    if engine := _kept_engine(folder, task, wish):
+        return Chosen(engine=engine, reason=reason)
+    engines.mkdir(exist_ok=True)
+    with _alone(engines):
+        if engine := _kept_engine(folder, task, wish):  # another process has converted it meanwhile
             return Chosen(engine=engine, reason=reason)
-        except (RuntimeError, ValueError):  # damaged: converted anew
-            pass
-    delete_tree(folder)
-    _convert(folder, task, model, wish)
-    _prune(engines, keep=folder)
-    engine = _engine(folder, task, wish.settings(_kept_settings(folder) or EngineSettings()))
+        discard(folder)  # damaged
+        _convert(folder, task, model, wish)
+        _prune(engines, keep=folder)
+    engine = _kept_engine(folder, task, wish)
+    if engine is None:
+        raise RegardError("the converted model cannot be read back.", "")
     return Chosen(engine=engine, reason=f"{reason}, converted into {folder}")
+
+
+@contextmanager
+def _alone(engines: Path) -> Iterator[None]:
+    """Let one process at a time convert into a folder; the system frees the lock when its holder ends."""
+    descriptor = os.open(engines, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _kept_engine(folder: Path, task: UsableTask[Any], wish: EngineWish) -> Any:
+    """The engine in a folder, with the settings that are the fastest here; None where none is, or a damaged one."""
+    facts = _kept_facts(folder)
+    if facts is None:
+        return None
+    try:
+        settings = facts["settings"].get(_machine())
+        if settings is None:
+            settings = _measured(folder, task)
+            facts["settings"][_machine()] = settings
+            with suppress(OSError, RegardError):  # in a folder that is only read it is measured each time
+                write_atomically(folder / FILE, as_json(facts, indent=2) + b"\n")
+        engine = _engine(folder, task, wish.settings(EngineSettings(**settings)))
+        engine.open(1)
+    except (RuntimeError, ValueError):
+        return None
+    return engine
 
 
 def _engine(folder: Path, task: UsableTask[Any], settings: EngineSettings) -> Any:
@@ -164,47 +221,56 @@ def _engine(folder: Path, task: UsableTask[Any], settings: EngineSettings) -> An
 
 def _convert(folder: Path, task: UsableTask[Any], model: Any, wish: EngineWish) -> None:
     """Convert, check and measure under another name, and give it its own when all of it is there."""
-    folder.parent.mkdir(exist_ok=True)
     remove_leftovers(folder.parent)
     temporary = temporary_name(folder)
     parts = parts_of(task, {})
     assert parts.source is not None and parts.target is not None
     try:
-        with tempfile.TemporaryDirectory() as made:
-            convert(
-                temporary,
-                model.config,
-                model.state_dict(),
-                source=parts.source,
-                target=parts.target,
-                compute_type=wish.compute_type,
-                vocabulary_map=_vocabulary_map(Path(made), task) if wish.shortlist else None,
-            )
+        convert(
+            temporary,
+            model.config,
+            model.state_dict(),
+            source=parts.source,
+            target=parts.target,
+            compute_type=wish.compute_type,
+            vocabulary_map=vocabulary_map(task) if wish.shortlist else b"",
+        )
         engine = _engine(temporary, task, EngineSettings())
         error = largest_error(engine, model, parts.source, parts.target)
         if not error <= (TOLERANCE if wish.compute_type == "float32" else math.inf):
             raise RegardError(f"its log-probabilities differ by {error:.2g} from those of the network.", "")
-        settings = fastest(partial(_engine, temporary, task), parts.source)
         facts = {
             "largest_error": error,
-            "machine": _machine(),
-            "settings": dataclasses.asdict(settings),
             "shortlist": _map_hash(temporary),
+            "settings": {_machine(): _measured(temporary, task)},
         }
         write_synced(temporary / FILE, as_json(facts, indent=2) + b"\n")
-        if not folder.exists():  # another process may have been as quick
-            temporary.rename(folder)
+        temporary.rename(folder)
     finally:
         delete_tree(temporary)
 
 
-def _vocabulary_map(folder: Path, task: UsableTask[Any]) -> Path:
-    """Learn a shortlist, and write it as the library reads it."""
-    assert isinstance(task, TranslationTask)
-    names = token_names(task.vocabulary.source), token_names(task.vocabulary.target)
-    path = folder / VOCABULARY_MAP
-    path.write_bytes(learn_shortlist(task).vocabulary_map(*names))
-    return path
+def _measured(folder: Path, task: UsableTask[Any]) -> dict[str, int]:
+    """The fastest settings here, as `EngineSettings` takes them."""
+    source = parts_of(task, {}).source
+    assert source is not None
+    return dataclasses.asdict(fastest(partial(_engine, folder, task), source))
+
+
+def vocabulary_map(task: UsableTask[Any]) -> bytes:
+    """Learn the shortlist of a translator from its training pairs; as the library reads it."""
+    vocabulary = _translation_task(task).vocabulary
+    shortlist = learn_shortlist(_translation_task(task))
+    return shortlist.vocabulary_map(token_names(vocabulary.source), token_names(vocabulary.target))
+
+
+def _translation_task(task: UsableTask[Any]) -> TranslationTask:
+    if not isinstance(task, TranslationTask):
+        raise UsageError(
+            f"A shortlist is of a translator's target tokens, and the run was trained for the task '{task.spec.name}'.",
+            "Leave --shortlist out.",
+        )
+    return task
 
 
 def _map_hash(folder: Path) -> str:
@@ -213,20 +279,22 @@ def _map_hash(folder: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _kept_settings(folder: Path) -> EngineSettings | None:
-    """The settings that were measured on this machine; None where there is no engine, or a damaged one."""
+def _kept_facts(folder: Path) -> Any:
+    """What was found out about an engine, its settings by machine; None where there is no engine, or a damaged one."""
     try:
-        kept = read_json(folder / FILE, most=MOST_FILE)
-        settings = EngineSettings(**{name: int(value) for name, value in kept["settings"].items()})
-        if kept.get("shortlist", "") != _map_hash(folder):
-            return None
-        return settings if kept["machine"] == _machine() else EngineSettings(workers=torch.get_num_threads())
+        facts = read_json(folder / FILE, most=MOST_FILE)
+        for settings in facts["settings"].values():
+            if any(type(value) is not int or value < 1 for value in settings.values()):
+                return None
+            EngineSettings(**settings)
+        return facts if facts["shortlist"] == _map_hash(folder) else None
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return None
 
 
-def _machine() -> dict[str, Any]:
-    return {"threads": torch.get_num_threads(), "processor": torch.backends.cpu.get_cpu_capability()}
+def _machine() -> str:
+    """What the fastest settings depend on, beside the model."""
+    return f"threads: {torch.get_num_threads()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _prune(engines: Path, *, keep: Path) -> None:

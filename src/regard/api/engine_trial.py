@@ -14,7 +14,8 @@ from regard.decoding.engine import EngineSettings, SourceSentence, TranslationEn
 from regard.exchange.ctranslate2 import position_limit
 
 N_CHECKED, LONGEST_CHECKED = 8, 40
-N_TIMED, N_WRITTEN = 32, 16  # sentences, and tokens of each, by which settings are compared
+N_TIMED, N_WRITTEN = 16, 16  # sentences for each core, and tokens of each, by which settings are compared
+GREEDY = DecodingConfig(beam=1)
 
 
 def _sentences(tokenizer: Tokenizer, n: int, longest: int, seed: int) -> list[list[int]]:
@@ -27,31 +28,57 @@ def _sentences(tokenizer: Tokenizer, n: int, longest: int, seed: int) -> list[li
 
 @torch.inference_mode()
 def largest_error(engine: Any, model: Any, source: Tokenizer, target: Tokenizer) -> float:
-    """The largest difference between log-probabilities of the engine and of the network, over made-up sentences."""
+    """The largest difference between log-probabilities of the engine and of the network, over made-up sentences; and what
+    the engine's greedy search loses by a token that is not the network's likeliest, if that is more.
+    """
     longest = min(LONGEST_CHECKED, (position_limit(model.config) or LONGEST_CHECKED) - 2)
     targets = _sentences(target, N_CHECKED, longest, seed=2)
+    n_written = max(1, min(N_WRITTEN, longest // 2))
+    written: list[Any] = []
     if isinstance(engine, TranslationEngine):
         sources = [[*source.prefix, *ids, source.end_id] for ids in _sentences(source, N_CHECKED, longest, seed=1)]
+        rows = [[target.start_id, *ids, target.end_id] for ids in targets]
         found = engine.score(sources, targets)
-        wanted = [
-            _log_probs(
-                model(torch.tensor([own]), torch.tensor([len(own)]), torch.tensor([[target.start_id, *ids]])),
-                [*ids, target.end_id],
-            )
-            for own, ids in zip(sources, targets, strict=True)
-        ]
+        begun = [[target.start_id, *target.prefix]] * len(sources)
+        if not engine.has_shortlist:  # which may leave the likeliest token out
+            sentences = [SourceSentence(source=ids, prefix=(), limit=n_written) for ids in sources]
+            written = engine.translate(sentences, start=target.prefix, config=GREEDY, with_log_probs=False)
+
+        def log_probs(number: int, ids: list[int]) -> Tensor:
+            own = sources[number]
+            return _log_softmax(model(torch.tensor([own]), torch.tensor([len(own)]), torch.tensor([ids])))
     else:
         rows = [[target.opening[0], *ids] for ids in targets]
         found = engine.score(rows)
-        wanted = [_log_probs(model(torch.tensor([ids[:-1]])), ids[1:]) for ids in rows]
-    pairs = [(torch.tensor(own), ours) for own, ours in zip(found, wanted, strict=True)]
-    if any(own.shape != ours.shape for own, ours in pairs):
-        return math.inf
-    return max(float((own - ours).abs().max()) for own, ours in pairs)
+        begun = [row[: longest - n_written] for row in rows]
+        written = engine.generate(begun, limit=n_written, config=GREEDY, with_log_probs=False)
+
+        def log_probs(number: int, ids: list[int]) -> Tensor:
+            return _log_softmax(model(torch.tensor([ids])))
+
+    errors = []
+    for number, (row, own) in enumerate(zip(rows, found, strict=True)):
+        wanted = _chosen(log_probs(number, row[:-1]), row[1:])
+        if len(own) != len(wanted):
+            return math.inf
+        errors.append((torch.tensor(own) - wanted).abs().max())
+    for number, one in enumerate(written):
+        if one is not None:  # else our own search is to write it
+            best = one.hypotheses[0]
+            ids = [*best.ids, *[target.end_id] * best.finished]
+            all_tokens = log_probs(number, [*begun[number], *ids[:-1]])[len(begun[number]) - 1 :]
+            errors.append((all_tokens.amax(1) - _chosen(all_tokens, ids)).max())
+    return float(torch.stack(errors).max())
 
 
-def _log_probs(logits: Tensor, ids: list[int]) -> Tensor:
-    return torch.log_softmax(logits[0].float(), dim=-1).gather(1, torch.tensor(ids)[:, None])[:, 0]
+def _chosen(log_probs: Tensor, ids: list[int]) -> Tensor:
+    """Of log-probabilities (T, V) those of the tokens (T,)."""
+    return log_probs.gather(1, torch.tensor(ids)[:, None])[:, 0]
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    """(1, T, V) to (T, V)."""
+    return torch.log_softmax(logits[0].float(), dim=-1)
 
 
 def fastest(make: Callable[[EngineSettings], Any], source: Tokenizer) -> EngineSettings:
@@ -59,29 +86,31 @@ def fastest(make: Callable[[EngineSettings], Any], source: Tokenizer) -> EngineS
     n_cores = torch.get_num_threads()
     if n_cores == 1:
         return EngineSettings()
-    inputs = _sentences(source, N_TIMED, N_WRITTEN, seed=3)
+    inputs = _sentences(source, N_TIMED * n_cores, N_WRITTEN, seed=3)
+    divisors = [number for number in range(1, n_cores + 1) if n_cores % number == 0]
     many = {
-        (workers, threads): _seconds(make(EngineSettings(workers=workers, threads=threads)), inputs)
-        for workers, threads in {(n_cores, 1), (1, n_cores)}
+        threads: _seconds(make(EngineSettings(workers=n_cores // threads, threads=threads)), inputs)
+        for threads in divisors
     }
     one = {
         threads: _seconds(make(EngineSettings(threads_for_one=threads, threads=threads)), inputs[-1:])
-        for threads in {1, n_cores}
+        for threads in divisors
     }
-    workers, threads = min(many, key=lambda each: many[each])
-    return EngineSettings(workers=workers, threads=threads, threads_for_one=min(one, key=lambda each: one[each]))
+    threads = min(divisors, key=lambda each: many[each])
+    return EngineSettings(
+        workers=n_cores // threads, threads=threads, threads_for_one=min(divisors, key=lambda each: one[each])
+    )
 
 
 def _seconds(engine: Any, inputs: list[list[int]]) -> float:
     """The least of three times that the engine takes for inputs."""
-    config = DecodingConfig(beam=1)
 
     def run() -> None:
         if isinstance(engine, TranslationEngine):
             sentences = [SourceSentence(source=ids, prefix=(), limit=N_WRITTEN) for ids in inputs]
-            engine.translate(sentences, start=(), config=config, with_log_probs=False)
+            engine.translate(sentences, start=(), config=GREEDY, with_log_probs=False)
         else:
-            engine.generate(inputs, limit=N_WRITTEN, config=config, with_log_probs=False)
+            engine.generate(inputs, limit=N_WRITTEN, config=GREEDY, with_log_probs=False)
 
     times = []
     for _ in range(3):

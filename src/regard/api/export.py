@@ -1,13 +1,14 @@
 """Export: a run as files of other programs (Hugging Face, CTranslate2, ONNX, Argos Translate), whole or not at all."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 
+from regard.api.engine import vocabulary_map
 from regard.api.run import Run, load
 from regard.errors import ConfigError, RegardError, UsageError, did_you_mean
 from regard.exchange.export_kinds import find_kind
@@ -21,12 +22,21 @@ from regard.tasks.exported import parts_of
 _USE = "\n## Use\n"  # of a run's card, behind which only what its folder is good for follows
 
 
-def export(run: str | Path | Run[Any], to: str, out: str | Path, **settings: Any) -> tuple[str, ...]:
+def export(
+    run: str | Path | Run[Any],
+    to: str,
+    out: str | Path,
+    *,
+    approve: Callable[[], object] | None = None,
+    **settings: Any,
+) -> tuple[str, ...]:
     """Write a run as what another program reads; return what there is to note about it.
 
     to:        huggingface, ctranslate2, onnx, argos or safetensors
     out:       a new folder; for argos a new file
-    settings:  compute_type (float32, int8, …) of ctranslate2 and argos; source_language and target_language of argos
+    approve:   called when everything is written, before it gets its name: what it raises leaves nothing behind
+    settings:  compute_type (float32, int8, …) of ctranslate2 and argos; shortlist (True) of ctranslate2, learned from the
+               training pairs; source_language and target_language of argos
     """
     kind, path = find_kind(to), Path(out)
     for name in settings:
@@ -35,11 +45,17 @@ def export(run: str | Path | Run[Any], to: str, out: str | Path, **settings: Any
             raise UsageError(f"There is no setting '{name}' of an export to {to}.", near)
     if os.path.lexists(path):
         raise UsageError(f"{path} is already there.", "Give a new name.")
-    given = exportable(run if isinstance(run, Run) else load(run, device="cpu"))
+    loaded = run if isinstance(run, Run) else load(run, device="cpu")
+    given = exportable(loaded)
+    if "shortlist" in settings:
+        settings["shortlist"] = vocabulary_map(loaded.task) if settings["shortlist"] else b""
     with _whole(path) as temporary:
         if not kind.is_file:
             temporary.mkdir()
-        return tuple(kind.write(temporary, given, settings))
+        notes = tuple(kind.write(temporary, given, settings))
+        if approve is not None:
+            approve()
+    return notes
 
 
 def exportable(run: Run[Any]) -> Exportable:
@@ -63,6 +79,8 @@ def exportable(run: Run[Any]) -> Exportable:
         labels=parts.labels,
         longest=parts.longest,
         unit=parts.unit,
+        pooling=parts.pooling,
+        normalised=parts.normalised,
         image=image,
         card=_card(run),
     )

@@ -119,16 +119,24 @@ class TextRun(Run[Any]):
         """Turn texts into vectors by the states of the model's encoder, or of a language model; see `Embedder`.
 
         tokens:   a vector for each word, too
-        pooling:  mean (the default), class or last
+        pooling:  mean, class or last; by default mean, or that of an imported sentence encoder
         """
         tokenizer, longest = self._reading()
         if tokenizer is None:
             raise UsageError(f"{self.reference} was trained on vectors: it reads no text.", "Name a run over text.")
-        embedder = Embedder(tokenizer, self.model, max_length=longest, pooling=pooling or self._pooling)
+        embedder = Embedder(
+            tokenizer, self.model, max_length=longest, pooling=pooling or self._pooling, normalised=self._normalised
+        )
         found = embedder.embed([texts] if isinstance(texts, str) else list(texts), words=tokens, progress=progress)
         return found[0] if isinstance(texts, str) else found
 
-    _pooling = "mean"
+    @property
+    def _pooling(self) -> str:
+        return "mean"
+
+    @property
+    def _normalised(self) -> bool:
+        return False
 
     def _reading(self) -> tuple[Tokenizer | None, int]:
         """The tokenizer of what is read, and the most tokens of it."""
@@ -295,6 +303,14 @@ class Similarity(Regressor):
     """A run of the task similarity: a number for each pair of texts, and vectors that compare by cosine."""
 
     task: SimilarityTask
+
+    @property
+    def _pooling(self) -> str:
+        return self.task.table.pooling
+
+    @property
+    def _normalised(self) -> bool:
+        return self.task.table.normalised
 
 
 class Tagger(LabelRun):

@@ -45,7 +45,8 @@ class Proof:
     def most_lost(self) -> float:
         """How much BLEU is lost at most: the upper end of the 95 % interval of the loss."""
         low = self.differences["bleu"].delta_low
-        return -low if low is not None else 0.0
+        assert low is not None  # as it is only of the system that others are compared with
+        return -low
 
     def table(self) -> Table:
         """Both engines, and what lies between them."""

@@ -26,6 +26,7 @@ def draw_attention(run: Any, text: str, result: "Result", options: "Options", pi
     """Draw how a run attended to a text of which it said this."""
     from regard.inspection.attention_map import text_attention_picture
     from regard.inspection.render import save
+    from regard.tasks.attention import attention_of
 
-    weights = run.task.attention(run.model, text, result, options)
+    weights = attention_of(run.model, run.task.reading(run.model, text, result, options))
     tell(f"drawn: {save(text_attention_picture(weights, title=text), picture)}")

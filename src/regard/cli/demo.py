@@ -171,8 +171,9 @@ def draw_attention(run: "Translator", folder: Path) -> Path:
     """Draw the cross-attention of a sentence whose German has another order than its English."""
     from regard.inspection.attention_map import text_attention_picture
     from regard.inspection.render import save
+    from regard.tasks.attention import attention_of
     from regard.tasks.translation.translator import TranslationOptions
 
     text = "Peter believes that the old woman gave the child a new book."
-    weights = run.task.attention(run.model, text, run.translate(text), TranslationOptions())
+    weights = attention_of(run.model, run.task.reading(run.model, text, run.translate(text), TranslationOptions()))
     return save(text_attention_picture(weights, title=text), folder / "attention.png")

@@ -26,7 +26,8 @@ def embed(
         str,
         Parameter(
             metavar="HOW",
-            help="a text's vector: mean of its tokens' states (the default), class (the first token's), last (the last's)",
+            help="a text's vector: mean of its tokens' states (the default, but for imported sentence encoders that have"
+            " another), class (the first token's), last (the last's)",
         ),
     ] = "",
     output: Annotated[

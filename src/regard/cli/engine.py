@@ -29,9 +29,13 @@ class EngineOptions:
         ),
     ] = ""
     int8: Annotated[
-        bool,
-        Parameter(group=ENGINE, help="let ctranslate2 compute with 8-bit weights: faster, not quite the same outputs"),
-    ] = False
+        bool | None,
+        Parameter(
+            group=ENGINE,
+            negative="--no-int8",
+            help="let ctranslate2 compute with 8-bit weights: faster, not quite the same outputs (the run's runtime.int8)",
+        ),
+    ] = None
     shortlist: Annotated[
         bool,
         Parameter(
@@ -48,7 +52,12 @@ class EngineOptions:
     ] = 0
 
     def loading(self, usual: str = "auto") -> dict[str, Any]:
-        """What `regard.load` is given of them."""
+        """What `regard.load` is given of them; `usual`: where none is named, and of a score it must be named."""
+        if self.engine == "auto" and usual == "torch":
+            raise UsageError(
+                "--engine auto leaves open by which engine scores are.",
+                "Name it: --engine ctranslate2 or --engine torch.",
+            )
         for name, asked in (("--int8", self.int8), ("--shortlist", self.shortlist)):
             if asked and self.engine == "torch":
                 raise UsageError(
@@ -57,15 +66,21 @@ class EngineOptions:
         named = self.engine or ("ctranslate2" if self.int8 or self.shortlist else usual)
         return {
             "engine": named,
-            "compute_type": "int8" if self.int8 else "float32",
+            "compute_type": "" if self.int8 is None else "int8" if self.int8 else "float32",
             "shortlist": self.shortlist,
             "engine_workers": self.engine_workers,
             "engine_threads": self.engine_threads,
         }
 
 
-def open_engine(run: "Run[Any]", options: "GenerationOptions", *, n_models: int = 1, alone: bool = False) -> None:
-    """Open the engine of a run, perhaps after a conversion, and say which one it is; `alone`: for one text."""
+def open_engine(
+    run: "Run[Any]", options: "GenerationOptions", *, n_models: int = 1, alone: bool = False, prefixed: bool = False
+) -> None:
+    """Open the engine of a run, perhaps after a conversion, and say which one it is.
+
+    alone:     for one text
+    prefixed:  outputs have a beginning that is given
+    """
     if run.engine_wish.name == "torch":
         return
     with busy("preparing the engine"):
@@ -73,7 +88,13 @@ def open_engine(run: "Run[Any]", options: "GenerationOptions", *, n_models: int 
     decoding = options.decoding or run.config.decoding
     if chosen.engine is None:
         tell(f"engine: our own search; {chosen.reason}")
-    elif reason := chosen.engine.unsupported(decoding, banned=bool(options.banned), n_models=n_models, alone=alone):
+    elif reason := chosen.engine.unsupported(
+        decoding,
+        banned=bool(options.banned),
+        n_models=n_models,
+        alone=alone,
+        log_probs=options.log_probs or prefixed,
+    ):
         tell(f"engine: our own search; CTranslate2 cannot do {reason}")
     else:
         tell(f"engine: {chosen.reason}")

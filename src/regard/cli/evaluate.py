@@ -1,10 +1,11 @@
 """`regard evaluate`: a run's scores on a test set."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.engine import EngineOptions
+from regard.cli.engine import EngineOptions, open_engine
 from regard.cli.loading import load_runs
 from regard.cli.options import (
     JsonFlag,
@@ -78,8 +79,12 @@ def evaluate(
     [loaded] = load_runs([run], threads=threads, **(engine or EngineOptions()).loading("torch"))
     unit = getattr(loaded.task, "unit", spec.unit)  # sequences, where these are of vectors
     stages = Stages(unit=unit, others={"encoding": "lines", "decoding": "images"}, patience=PATIENCE)
+    chosen = loaded.options({**settings, "progress": stages})
+    if spec.generates and spec.takes_option("evaluate", "metrics"):
+        chosen = replace(chosen, log_probs=False)  # which nobody is shown, and another engine would read back
+        open_engine(loaded, chosen)
     with stages:
-        found = loaded.evaluate_with(data, loaded.options({**settings, "progress": stages}))
+        found = loaded.evaluate_with(data, chosen)
     try:
         if output:
             write_output(output, found.output)

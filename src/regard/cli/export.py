@@ -1,6 +1,8 @@
 """`regard export`: a run as files of other programs."""
 
-from typing import Annotated, Any
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -8,6 +10,9 @@ from regard.cli.options import JsonFlag, RunArgument
 from regard.cli.terminal import busy, note, print_json, show_table, tell
 from regard.errors import UsageError
 from regard.exchange.export_kinds import KINDS, find_kind
+
+if TYPE_CHECKING:
+    from regard.api.proof import Proof
 
 _KINDS = "; ".join(f"{kind.name}: {kind.about}" for kind in KINDS.values())
 
@@ -22,6 +27,13 @@ def export(
         str, Parameter(metavar="TYPE", help="how ctranslate2 and argos keep weights: float32, int8, int8_float32, …")
     ] = "",
     int8: Annotated[bool, Parameter(help="the same as --type int8")] = False,
+    shortlist: Annotated[
+        bool,
+        Parameter(
+            help="of ctranslate2: also a vocabulary map, by which only tokens are written that those of the source may"
+            " become, learned from the training pairs"
+        ),
+    ] = False,
     source_language: Annotated[str, Parameter(metavar="CODE", help="of argos, such as en")] = "",
     target_language: Annotated[str, Parameter(metavar="CODE", help="of argos, such as de")] = "",
     prove: Annotated[
@@ -29,7 +41,8 @@ def export(
         Parameter(
             consume_multiple=True,
             metavar="FILE…",
-            help="a test set on which quantised weights are compared with float32 before anything is written",
+            help="a test set on which quantised weights or a shortlist are compared with plain float32 before anything is"
+            " written",
         ),
     ] = (),
     tolerance: Annotated[
@@ -49,6 +62,7 @@ def export(
         raise UsageError(f"--int8 and --type {type} exclude each other.", "Leave one of them out.")
     options = {
         "compute_type": ("--int8" if int8 else "--type", "int8" if int8 else type),
+        "shortlist": ("--shortlist", shortlist),
         "source_language": ("--source-language", source_language),
         "target_language": ("--target-language", target_language),
     }
@@ -57,33 +71,58 @@ def export(
         if name not in kind.options:
             others = " or ".join(one.name for one in KINDS.values() if name in one.options)
             raise UsageError(f"{flag} does not apply to --to {to}.", f"Leave it out, or export to {others}.")
-    proof = proven(run, given.get("compute_type", ("", "float32"))[1], prove, tolerance, json=json)
-    with busy(f"exporting {run}"):
-        from regard import api
+    proofs: list[Proof] = []
+    compute_type = type or ("int8" if int8 else kind.compute_type)
+    approve = _approval(run, compute_type, prove, tolerance, proofs, shortlist=shortlist)
+    try:
+        with busy(f"exporting {run}"):
+            from regard import api
 
-        notes = api.export(run, to, out, **{name: value for name, (_, value) in given.items()})
+            notes = api.export(run, to, out, approve=approve, **{name: value for name, (_, value) in given.items()})
+    finally:
+        if not json:
+            for proof in proofs:
+                show_table(proof.table())
+                tell(f"{proof.n_identical:,} of {proof.n_sentences:,} sentences are the same")
     if json:
-        print_json({"run": run, "to": to, "out": out, "notes": list(notes), **proof})
+        proven = {"proof": proofs[0].to_json()} if proofs else {}
+        print_json({"run": run, "to": to, "out": out, "notes": list(notes), **proven})
         return
     for text in notes:
         note(text)
     tell(f"written: {out}")
 
 
-def proven(
-    run: str, compute_type: str, files: tuple[str, ...], tolerance: float | None, *, json: bool
-) -> dict[str, Any]:
-    """Show what quantised weights lose on a test set, and refuse too much; the facts of it, none without a test set."""
+def _approval(
+    run: str,
+    compute_type: str,
+    files: tuple[str, ...],
+    tolerance: float | None,
+    proofs: "list[Proof]",
+    *,
+    shortlist: bool,
+) -> Callable[[], None] | None:
+    """Return what proves quantised weights or a shortlist on a test set, keeps the proof and refuses too large a loss.
+
+    None without a test set.
+    """
     if not files:
         if tolerance is not None:
             raise UsageError("--tolerance is for --prove.", "Give a test set: --prove test.en test.de")
-        return {}
-    with busy(f"proving {compute_type}"):
+        return None
+    if compute_type in ("", "float32") and not shortlist:
+        others = " or ".join(one.name for one in KINDS.values() if one.compute_type)
+        raise UsageError(
+            "--prove is for quantised weights, and these stay float32.",
+            f"Leave it out, or quantise them: --to {others} --int8.",
+        )
+    if tolerance is not None and not math.isfinite(tolerance):
+        raise UsageError(f"--tolerance must be a number of BLEU, not {tolerance}.", "Give one such as 0.5.")
+
+    def approve() -> None:
         from regard.api.proof import TOLERANCE, prove
 
-        proof = prove(run, files, compute_type=compute_type)
-    if not json:
-        show_table(proof.table())
-        tell(f"{proof.n_identical:,} of {proof.n_sentences:,} sentences are the same")
-    proof.refuse_loss(TOLERANCE if tolerance is None else tolerance)
-    return {"proof": proof.to_json()}
+        proofs.append(prove(run, files, compute_type=compute_type, shortlist=shortlist))
+        proofs[-1].refuse_loss(TOLERANCE if tolerance is None else tolerance)
+
+    return approve

@@ -22,7 +22,7 @@ def import_model(
     ] = "",
     target_language: Annotated[str, Parameter(metavar="CODE", help="the same for what it writes")] = "",
     allow_pickle: Annotated[
-        bool, Parameter(help="also read pickled weights (.bin), by torch's reader that runs no code")
+        bool, Parameter(help="also read pickled weights (.bin, .pt), by torch's reader that runs no code")
     ] = False,
     json: JsonFlag = False,
 ) -> None:

@@ -40,6 +40,7 @@ COMMANDS = (
     ("embed RUN [TEXT…]", "Turn texts, or their words, into vectors."),
     ("evaluate RUN --data FILE…", "Score a run on a test set."),
     ("compare RUN RUN… --data FILE…", "Compare runs on a test set: scores, significance, size, throughput."),
+    ("inspect RUN [INPUT]", "Look inside a run: attention maps, every number, ablation, the beam's tree."),
     ("import PATH --run RUN", "Import a model of Hugging Face's transformers, or a GGUF file, as a run."),
     ("export RUN OUT --to KIND", "Export a run to Hugging Face, CTranslate2, ONNX or Argos Translate."),
     ("average RUN --last N", "Average the weights of several checkpoints of a run."),

@@ -76,7 +76,7 @@ def translate(
         check_attention_picture(picture, texts)
     first, *others = load_runs([run, *ensemble], threads=threads, **(engine or EngineOptions()).loading())
     settings = first.options({**given(options), "ensemble": others, "log_probs": json})
-    open_engine(first, settings, n_models=1 + len(others))
+    open_engine(first, settings, n_models=1 + len(others), prefixed=bool(rules.prefix))
     top = (settings.decoding or first.config.decoding).n_best
     truncations = Truncations()
     count = itertools.count(1)

@@ -254,6 +254,24 @@ class DecodingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InspectionConfig:
+    """What is recorded of a model while it learns, into RUN/traces/."""
+
+    probes: int = option(
+        0,
+        "validation examples that are traced while training (attention, output), for regard inspect RUN --probes; 0: none",
+        least=0,
+        most=64,
+    )
+    every: int = option(
+        100,
+        "updates between traces of the probe examples; of a long run every second one is dropped, again and again",
+        least=1,
+        most=10**9,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RuntimeConfig:
     """The machine."""
 
@@ -261,6 +279,11 @@ class RuntimeConfig:
     precision: str = option("auto", "auto: bf16 on a GPU that has it, else fp32", choices=("auto", "fp32", "bf16"))
     threads: int = option(0, "CPU threads (0: one per core)", least=0, most=1_024)
     workers: int = option(0, "threads that prefetch batches; 0: none", least=0, most=256)
+    int8: bool = option(
+        False,
+        "let CTranslate2 translate and generate with 8-bit weights, as --int8 does: faster, not quite the same outputs;"
+        " prove it first (regard export --int8 --prove)",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,4 +307,5 @@ class RunConfig:
     augmentation: AugmentationConfig = AugmentationConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
+    inspection: InspectionConfig = InspectionConfig()
     runtime: RuntimeConfig = RuntimeConfig()

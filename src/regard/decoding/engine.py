@@ -1,11 +1,20 @@
 """CTranslate2 as a search engine: ids in, hypotheses out, on a CPU several times as fast as our own search.
 
 It knows a model folder and a name for each id, and no text. What it cannot do as our own search does it, it refuses
-(`unsupported`) or leaves to it, sentence by sentence (None in the place of hypotheses). Its beam search ends by another
-rule than ours: as soon as there are as many finished hypotheses as the beam is wide, whatever could still come. It samples
-one text at a time: its draws depend on the texts beside a text, and on all that were drawn before.
+(`unsupported`) or leaves to it, sentence by sentence (None in the place of hypotheses).
+
+- Its beam search ends by another rule than ours: as soon as there are as many finished hypotheses as the beam is wide,
+  whatever could still come.
+- What it bans (repeated n-grams, an end before the minimum length) it takes out of the sum of all probabilities, which we
+  do not: the likeliest token stays the same, the ranks of a beam's hypotheses do not.
+- A repetition penalty changes the log-probabilities of an output's tokens, and read back they are without it. Behind a
+  prompt that it has read at once, the library forgets the prompt's tokens, which count for us.
+- A sequence of tokens that it suppresses is suppressed inside of words too, where a banned word is none.
+- It samples one text at a time: its draws depend on the texts beside a text, and on all that were drawn before.
 """
 
+import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +32,9 @@ from regard.decoding.sampling import COLD
 
 BATCH_TOKENS = 2048  # source tokens of a batch; sorted by length, so that little of it is padding
 SHORTLIST_BATCH_TOKENS = 256  # the sentences of a batch share their shortlists: few of them, or it is no short one
+PADDED = (
+    1.1  # times the tokens of sentences that are sorted by length, roughly, are what a batch takes with its padding
+)
 VOCABULARY_MAP = "vmap.txt"  # as the library calls the file of a shortlist
 LONGEST_INPUT = 0  # none is cut: who asks has seen to it
 
@@ -66,7 +78,7 @@ class _Engine:
 
     library_class: str
     samples = False  # whether it draws a text that is alone
-    refused: tuple[tuple[str, float], ...]  # settings that it follows only at their usual value
+    counts_prompts = True  # whether what the output begins with is counted by rules on repetition
 
     def __init__(
         self,
@@ -88,6 +100,8 @@ class _Engine:
         self.never = {*never, *range(n_tokens, len(names))}
         self.settings = settings
         self._opened: dict[tuple[int, int], Any] = {}
+        # Its threads let go of what they call in Python before that ends: later they would abort the process.
+        weakref.finalize(self, self._opened.clear)
 
     def open(self, n_inputs: int) -> Any:
         """The library's own object for so many inputs."""
@@ -104,21 +118,42 @@ class _Engine:
             return make(str(self.folder), device="cpu", inter_threads=workers, intra_threads=threads)
 
     def unsupported(
-        self, config: DecodingConfig, *, banned: bool = False, n_models: int = 1, alone: bool = False
+        self,
+        config: DecodingConfig,
+        *,
+        banned: bool = False,
+        n_models: int = 1,
+        alone: bool = False,
+        log_probs: bool = False,
     ) -> str:
-        """What of a search it cannot do as ours does; empty for nothing. `alone`: one text is asked for."""
+        """What of a search it cannot do as ours does; empty for nothing.
+
+        alone:      whether one text is asked for
+        log_probs:  whether the log-probability of each token is asked for
+        """
         if n_models > 1:
             return "an ensemble"
         if config.sample and not (self.samples and alone and config.n_best == 1):
             return "sampling of several texts, each from a seed of its own" if self.samples else "sampling"
         if config.n_best > config.beam and not config.sample:
             return "more hypotheses than the beam is wide"
-        changed = next((name for name, usual in self.refused if getattr(config, name) != usual), "")
-        return changed or ("banned words" if banned else "")
+        greedy = config.beam == 1 and not config.sample
+        if config.min_length and not greedy:
+            return "a minimum length, but in greedy search"
+        if config.no_repeat_ngram and not (greedy and self.counts_prompts):
+            return "no repeated n-gram" + ", but in greedy search" * self.counts_prompts
+        if config.repetition_penalty != 1 and (log_probs or not self.counts_prompts):
+            return "a repetition penalty" + " with log-probabilities or a prefix" * self.counts_prompts
+        return "banned words" if banned else ""
 
     def _named(self, ids: Ids) -> list[str]:
         """Ids as the names that the library knows."""
         return [self.names[id] for id in ids]
+
+    def _batch_tokens(self, lengths: Sequence[int], *, most: int = BATCH_TOKENS) -> int:
+        """Tokens of a batch of inputs, padding counted: few enough that every worker has one."""
+        workers, _ = self.settings.of(len(lengths))
+        return min(most, math.ceil(PADDED * sum(lengths) / workers))
 
     def _may_write(self, outputs: Sequence[Ids], limit: int) -> bool:
         """Whether our own search could have written these outputs of an input, too."""
@@ -150,7 +185,6 @@ class TranslationEngine(_Engine):
     """A translator: an encoder reads the source, a decoder writes."""
 
     library_class = "Translator"
-    refused = (("repetition_penalty", 1), ("min_length", 0))
 
     @cached_property
     def has_shortlist(self) -> bool:
@@ -172,18 +206,22 @@ class TranslationEngine(_Engine):
         progress:  called with how many are done
         """
         prefixes = [[*start, *one.prefix] for one in sentences]
+        most = SHORTLIST_BATCH_TOKENS if self.has_shortlist else BATCH_TOKENS
+        # The library's scores are without a prefix, and with what it has banned taken out of the sum.
+        with_log_probs |= any(prefixes) or config.no_repeat_ngram > 0 or config.min_length > 0
         waiting = self.open(len(sentences)).translate_batch(
             [[self.source_names[id] for id in one.source] for one in sentences],
             [self._named(prefix) for prefix in prefixes] if any(prefixes) else None,
-            max_batch_size=SHORTLIST_BATCH_TOKENS if self.has_shortlist else BATCH_TOKENS,
+            max_batch_size=self._batch_tokens([len(one.source) for one in sentences], most=most),
             batch_type="tokens",
             beam_size=config.beam,
             num_hypotheses=config.n_best,
             length_penalty=config.length_penalty,
             no_repeat_ngram_size=config.no_repeat_ngram,
+            repetition_penalty=config.repetition_penalty,
             max_input_length=LONGEST_INPUT,
             max_decoding_length=max(one.limit + len(start) for one in sentences),
-            min_decoding_length=0,
+            min_decoding_length=len(start) + config.min_length if config.min_length else 0,
             return_end_token=True,
             return_scores=True,
             use_vmap=self.has_shortlist,
@@ -227,7 +265,8 @@ class GenerationEngine(_Engine):
 
     library_class = "Generator"
     samples = True
-    refused = (("repetition_penalty", 1), ("no_repeat_ngram", 0), ("min_length", 0))
+    counts_prompts = False
+    _has_drawn = False
 
     def generate(
         self, prompts: Sequence[Ids], *, limit: int, config: DecodingConfig, seed: int = 1, with_log_probs: bool
@@ -238,6 +277,7 @@ class GenerationEngine(_Engine):
             drawn = list(self.stream(prompt, limit=limit, config=config, seed=seed))
             own = self.score([[*prompt, *drawn]])[0][len(prompt) - 1 :]
             return [self._decoded([drawn], [sum(own)], [own], config)]
+        with_log_probs |= config.min_length > 0  # else the library's scores are with the end taken out of the sum
         library = self.open(len(prompts))
         waiting: list[Any] = [None] * len(prompts)
         # Prompts of one length go together: behind the shortest of several, the library would write the others' rest.
@@ -245,13 +285,13 @@ class GenerationEngine(_Engine):
             numbers = [number for number, prompt in enumerate(prompts) if len(prompt) == length]
             together = library.generate_batch(
                 [self._named(prompts[number]) for number in numbers],
-                max_batch_size=BATCH_TOKENS,
+                max_batch_size=self._batch_tokens([length] * len(numbers)),
                 batch_type="tokens",
                 beam_size=config.beam,
                 num_hypotheses=config.n_best,
                 length_penalty=config.length_penalty,
                 max_length=limit,
-                min_length=0,
+                min_length=config.min_length,
                 include_prompt_in_result=False,
                 return_end_token=True,
                 return_scores=True,
@@ -282,15 +322,20 @@ class GenerationEngine(_Engine):
                 "sampling_topp": config.top_p,
             }
         never = [[self.names[id]] for id in sorted(self.never)]
-        for step in library.generate_tokens(self._named(prompt), max_length=limit, suppress_sequences=never, **drawing):
+        steps = library.generate_tokens(
+            self._named(prompt), max_length=limit, min_length=config.min_length, suppress_sequences=never, **drawing
+        )
+        for step in steps:
             yield step.token_id
 
     def _seeded(self, seed: int) -> Any:
-        """The library's object with threads of its own: a thread draws from the seed that was set when it began."""
+        """The library's object whose threads have drawn nothing: one draws from the seed that is set when it first does."""
         import ctranslate2
 
         ctranslate2.set_random_seed(int(numpy.random.SeedSequence((seed, 0, 0)).generate_state(1)[0]) >> 1)
-        return self._new(*self.settings.of(1))
+        library = self._new(*self.settings.of(1)) if self._has_drawn else self.open(1)
+        self._has_drawn = True
+        return library
 
     def score(self, rows: Sequence[Ids]) -> list[list[float]]:
         """The log-probability of each token of rows but the first."""

@@ -1,8 +1,9 @@
-"""Word alignment: which target word came from which source word, read off the attention of pieces over pieces.
+"""Word alignment: which target word came from which source word, read off the attention of pieces over pieces; AER.
 
 Attention shows routing, not proof: a link says where the model looked when it wrote the word.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,44 @@ def align_words(weights: NDArray[Any], *, source_words: Words, target_words: Wor
 def as_pharaoh(links: Iterable[Link]) -> str:
     """Write links in the Pharaoh format, source first: `0-0 1-2`."""
     return " ".join(f"{link.source}-{link.target}" for link in links)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldAlignment:
+    """Which words people linked, (source, target): the sure links, and the possible ones, the sure among them."""
+
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
+
+
+_GOLD_LINK = re.compile(r"(\d+)([-?p])(\d+)", re.ASCII)
+
+
+def read_pharaoh(text: str) -> GoldAlignment:
+    """Read links in the Pharaoh format, source first, words counted from 0: `0-0 1-2`; possible ones as `1?2` or `1p2`."""
+    sure, possible = set(), set()
+    for entry in text.split():
+        found = _GOLD_LINK.fullmatch(entry)
+        if found is None:
+            raise UsageError(
+                f"'{entry[:40]}' is not a link of two words.", "Write source-target, as in 0-0 1-2; possible ones 1?2."
+            )
+        link = int(found[1]), int(found[3])
+        possible.add(link)
+        if found[2] == "-":
+            sure.add(link)
+    return GoldAlignment(sure=frozenset(sure), possible=frozenset(possible))
+
+
+def alignment_error_rate(links: Iterable[Link], gold: GoldAlignment) -> float:
+    """AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), of links A, sure links S and possible links P, which hold S.
+
+    Och & Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 5.2. From 0, where all sure
+    links are found and nothing that is not possible, to 1; 0 where nothing is linked and nothing was to be.
+    """
+    found = {(link.source, link.target) for link in links}
+    total = len(found) + len(gold.sure)
+    return 1 - (len(found & gold.sure) + len(found & gold.possible)) / total if total else 0.0
 
 
 def as_json(links: Iterable[Link]) -> list[dict[str, int | float]]:

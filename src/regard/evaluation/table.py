@@ -23,7 +23,7 @@ class Table:
     def lines(self) -> list[str]:
         """The table in columns, the headings first."""
         every = (self.headings, *self.rows)
-        widths = [max(_width(row[column]) for row in every) for column in range(len(self.headings))]
+        widths = [max(text_width(row[column]) for row in every) for column in range(len(self.headings))]
         return [_GAP.join(self._padded(row, widths)).rstrip() for row in every]
 
     def records(self) -> list[dict[str, str]]:
@@ -31,7 +31,7 @@ class Table:
         return [dict(zip(self.headings, row, strict=True)) for row in self.rows]
 
     def _padded(self, row: tuple[str, ...], widths: list[int]) -> list[str]:
-        padding = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        padding = [" " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True)]
         return [
             cell + pad if n in self.left else pad + cell for n, (cell, pad) in enumerate(zip(row, padding, strict=True))
         ]
@@ -64,7 +64,7 @@ def columns_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record))
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
     """How many columns a text takes on a terminal: wide characters two, combining ones none."""
     return sum(_character_width(character) for character in text)
 

@@ -80,7 +80,7 @@ def convert(
     source: Tokenizer,
     target: Tokenizer,
     compute_type: str = "float32",
-    vocabulary_map: Path | None = None,
+    vocabulary_map: bytes = b"",
 ) -> None:
     """Write a CTranslate2 model folder, whole or not at all; ConfigError where the library has no counterpart.
 
@@ -90,7 +90,7 @@ def convert(
     weights:         as `state_dict` has them
     source, target:  the tokenizers of what is read and written; twice the same for a network with one vocabulary
     compute_type:    one of `TYPES`
-    vocabulary_map:  a file in the library's own format: which target tokens a source token may become
+    vocabulary_map:  which target tokens a source token may become, in the library's own format; empty for any
     """
     from regard.exchange.ctranslate2_networks import build_spec  # with the library, which is large
 
@@ -100,18 +100,19 @@ def convert(
         raise UsageError(f"There is no compute type '{compute_type}'.", did_you_mean(compute_type, TYPES))
     _check_network(config, source, target)
     translates = hasattr(config, "target_vocab")
-    if vocabulary_map is not None:
-        _check_map(vocabulary_map, translates=translates)
+    if vocabulary_map and not translates:
+        raise UsageError(
+            "A vocabulary map says what source tokens become, and this model has no source.",
+            "Leave it out, or convert an encoder-decoder.",
+        )
     spec = build_spec(config, weights, n_positions=N_POSITIONS)
     if translates:
         _add_vocabularies(spec, source, target)
     else:
         _add_vocabulary(spec, source)
-    if vocabulary_map is not None:
-        spec.register_vocabulary_mapping(str(vocabulary_map))
     spec.validate()
     spec.optimize(quantization=compute_type)
-    _write(folder, spec)
+    _write(folder, spec, vocabulary_map)
 
 
 def _check_network(config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
@@ -131,16 +132,6 @@ def _check_network(config: ModelConfig, source: Tokenizer, target: Tokenizer) ->
                 f"model.{name} is {rows:,}, and the tokenizer has {tokenizer.vocab_size:,} tokens.",
                 "Give the tokenizers that the model was trained with.",
             )
-
-
-def _check_map(path: Path, *, translates: bool) -> None:
-    if not translates:
-        raise UsageError(
-            "A vocabulary map says what source tokens become, and this model has no source.",
-            "Leave it out, or convert an encoder-decoder.",
-        )
-    if not path.is_file():
-        raise UsageError(f"{path}: there is no such vocabulary map.", "Give the path of the file.")
 
 
 def _kind(config: type[ModelConfig]) -> str:
@@ -174,7 +165,7 @@ def _unknown(tokenizer: Tokenizer, names: list[str]) -> str:
     return names[-1] if tokenizer.n_tokens < len(names) else names[tokenizer.pad_id]
 
 
-def _write(folder: Path, spec: Any) -> None:
+def _write(folder: Path, spec: Any, vocabulary_map: bytes) -> None:
     """Write the files under another name first, so that a folder of this name is always whole."""
     temporary = temporary_name(folder)
     try:
@@ -182,6 +173,8 @@ def _write(folder: Path, spec: Any) -> None:
         delete_tree(temporary)  # what a killed process of the same number left
         temporary.mkdir()
         spec.save(str(temporary))
+        if vocabulary_map:
+            (temporary / "vmap.txt").write_bytes(vocabulary_map)
         for file in temporary.iterdir():
             sync(file)
         temporary.rename(folder)

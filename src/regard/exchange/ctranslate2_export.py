@@ -13,17 +13,30 @@ CARD = "README.md"
 MOST_WRITTEN = 256  # tokens behind a prompt, as many as ours writes where nobody says how many
 
 
-def write_ctranslate2(folder: Path, given: Exportable, *, compute_type: str = "float32") -> list[str]:
-    """Write a run into an empty folder; ConfigError names the setting that has no counterpart in CTranslate2."""
+def write_ctranslate2(
+    folder: Path, given: Exportable, *, compute_type: str = "float32", shortlist: bytes = b""
+) -> list[str]:
+    """Write a run into an empty folder; ConfigError names the setting that has no counterpart in CTranslate2.
+
+    shortlist: which target tokens a source token may become, as a vocabulary map of the library; empty for any
+    """
     if given.image is not None or given.source is None or given.target is None:
         reads = "images" if given.image is not None else "sequences of vectors"
         kind = "safetensors" if given.task == "caption" else "onnx"
         raise UsageError(f"CTranslate2 reads text, and this run reads {reads}.", f"Export it with --to {kind}.")
     folder.rmdir()  # which the conversion makes itself, whole or not at all
-    convert(folder, given.config, given.weights, source=given.source, target=given.target, compute_type=compute_type)
+    convert(
+        folder,
+        given.config,
+        given.weights,
+        source=given.source,
+        target=given.target,
+        compute_type=compute_type,
+        vocabulary_map=shortlist,
+    )
     for name, text in given.tokenizer_files.items():
         write_synced(folder / name, text.encode())
-    code, notes = _code(given, given.source, given.target), _notes(given)
+    code, notes = _code(given, given.source, given.target, shortlist=bool(shortlist)), _notes(given)
     said = "".join(f"\n{note}\n" for note in notes)
     use = f"\n## Use it with CTranslate2\n\n```python\n{code}\n```\n"
     write_synced(folder / CARD, f"{given.card}{use}{said}".encode())
@@ -38,7 +51,7 @@ def _notes(given: Exportable) -> list[str]:
     return ["CTranslate2 gives the encoder's states, without the head that predicts: --to onnx has both."]
 
 
-def _code(given: Exportable, source: Tokenizer, target: Tokenizer) -> str:
+def _code(given: Exportable, source: Tokenizer, target: Tokenizer, *, shortlist: bool) -> str:
     """The lines of Python that run the folder: tokens go in and come out by name, and a source ends with its end token."""
     reading, writing = (*given.tokenizer_files, *given.tokenizer_files)[:2]
     text = "A dog" if given.task == "language" else "A dog runs."
@@ -51,7 +64,7 @@ def _code(given: Exportable, source: Tokenizer, target: Tokenizer) -> str:
         "tokens = [reader.id_to_token(id) for id in ids]",
     ]
     if given.task in ("translate", "denoise"):
-        lines += _translation(given.task, source, target, writing)
+        lines += _translation(given.task, source, target, writing, shortlist=shortlist)
     elif given.task == "language":
         lines += _generation(given, target)
     else:
@@ -65,7 +78,7 @@ def _code(given: Exportable, source: Tokenizer, target: Tokenizer) -> str:
     return "\n".join(lines)
 
 
-def _translation(task: str, source: Tokenizer, target: Tokenizer, writing: str) -> list[str]:
+def _translation(task: str, source: Tokenizer, target: Tokenizer, writing: str, *, shortlist: bool) -> list[str]:
     blank = source.roles.gaps[:1] if task == "denoise" else ()
     begins = [*target.roles.prefix, *blank]
     options = [
@@ -73,6 +86,7 @@ def _translation(task: str, source: Tokenizer, target: Tokenizer, writing: str) 
         f"max_decoding_length=2 * len(source) + {10 + len(begins)}",
         f"suppress_sequences={_never(target, target.unwritten())}",
         *([f"target_prefix=[{begins}]"] if begins else []),
+        *["use_vmap=True"] * shortlist,
     ]
     return [
         _joined("source", source.roles.prefix, [*blank, source.roles.end]),

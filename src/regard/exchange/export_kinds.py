@@ -17,7 +17,8 @@ class ExportKind:
 
     name, about:  what --to is given, and what it writes, in a phrase
     home:         MODULE:FUNCTION below `regard.exchange`, called with a path, an `Exportable` and the options
-    options:      the settings that the kind takes: compute_type, source_language, target_language
+    options:      the settings that the kind takes: compute_type, shortlist, source_language, target_language
+    compute_type: how weights are kept where nobody says; empty for a kind that keeps them as they are
     is_file:      whether one file is written; else a folder, which exists and is empty when the function is called
     """
 
@@ -25,6 +26,7 @@ class ExportKind:
     about: str
     home: str
     options: tuple[str, ...] = ()
+    compute_type: str = ""
     is_file: bool = False
 
     def write(self, path: Path, given: Any, settings: Mapping[str, Any]) -> Sequence[str]:
@@ -48,7 +50,8 @@ KINDS: Mapping[str, ExportKind] = {
             name="ctranslate2",
             about="a CTranslate2 model, for the fastest decoding on a CPU",
             home="ctranslate2_export:write_ctranslate2",
-            options=("compute_type",),
+            options=("compute_type", "shortlist"),
+            compute_type="float32",
         ),
         ExportKind(
             name="onnx",
@@ -60,6 +63,7 @@ KINDS: Mapping[str, ExportKind] = {
             about="a package (.argosmodel) for Argos Translate and LibreTranslate",
             home="argos:write_argos",
             options=("compute_type", "source_language", "target_language"),
+            compute_type="int8",
             is_file=True,
         ),
         ExportKind(

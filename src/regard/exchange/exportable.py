@@ -22,6 +22,8 @@ class Exportable:
     longest:         the most tokens, or vectors, of an example that are read, special ones not counted; None for as many as
                      the network has positions for
     unit:            what number a similarity of 0 stands for, and how much more one of 1
+    pooling:         of texts that are compared, what of its states is a text's vector: mean, or class for the first
+    normalised:      whether that vector is divided by its length
     image:           how pixels are prepared
     card:            the model card, in Markdown
     """
@@ -34,6 +36,8 @@ class Exportable:
     labels: tuple[str, ...] = ()
     longest: int | None = None
     unit: tuple[float, float] = (0.0, 1.0)
+    pooling: str = "mean"
+    normalised: bool = False
     image: ImagePreprocessing | None = None
     card: str = ""
 

@@ -24,12 +24,11 @@ from regard.exchange.gguf_config import (
     stored_rules,
     their_settings,
 )
-from regard.exchange.gguf_header import read_gguf_header
+from regard.exchange.gguf_header import SUFFIX, read_gguf_header
 from regard.exchange.gguf_tensors import GgufTensors, find_gguf_tensors
 from regard.exchange.imported_network import CONFIG, ImportedNetwork, check_tensors
 from regard.exchange.their_config import TheirConfig
 
-SUFFIX = ".gguf"
 REMEDY = "Download it again, or another conversion of the same model."
 
 

@@ -21,7 +21,7 @@ from regard.errors import LONGEST_SHOWN, DataError
 from regard.regular_files import MEGABYTE, open_to_read
 from regard.runs.tensor_header import Shape
 
-MAGIC, VERSIONS = b"GGUF", (2, 3)
+SUFFIX, MAGIC, VERSIONS = ".gguf", b"GGUF", (2, 3)
 MOST_HEADER = 64 * MEGABYTE  # a vocabulary of 256,000 tokens with its merges takes about 15
 MOST_ITEMS = 4_000_000  # of a list
 MOST_AXES = 4
@@ -64,7 +64,8 @@ def read_gguf_header(path: Path) -> GgufHeader:
 
 def damaged(path: Path, reason: str) -> DataError:
     """Say what is wrong with a file."""
-    return DataError(f"{path} is no GGUF file, or a damaged one: {reason}.", AGAIN)
+    remedy = AGAIN if path.suffix.lower() == SUFFIX else "Give a GGUF file, or the folder that holds config.json."
+    return DataError(f"{path} is no GGUF file, or a damaged one: {reason}.", remedy)
 
 
 class _Header:

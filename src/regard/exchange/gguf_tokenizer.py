@@ -115,7 +115,7 @@ def _tokenizer(metadata: TheirConfig, rows: int) -> Tokenizer:
     else:
         how = _pre_tokenizer(metadata)
         library, starts = _byte_level(metadata, tokens, types, how), how.starts
-    names = _names(metadata, tokens)
+    names = _names(metadata, tokens, types)
     add_specials(library, list(dict.fromkeys(names.values())))
     check_ids(library)
     size = int(library.get_vocab_size())
@@ -146,13 +146,14 @@ def _tokens(metadata: TheirConfig) -> tuple[Sequence[str], Sequence[int]]:
     return tokens[:size], types[:size]
 
 
-def _names(metadata: TheirConfig, tokens: Sequence[str]) -> dict[str, str]:
-    """The tokens that play a role; padding without a row is not missed, for any token can pad."""
+def _names(metadata: TheirConfig, tokens: Sequence[str], types: Sequence[int]) -> dict[str, str]:
+    """The tokens that play a role; padding that has no row, or is a token of texts, is not missed: any token can pad."""
     names: dict[str, str] = {}
     for role, key in SPECIAL_KEYS.items():
         id = metadata.count(key) if role == "eos" or key in metadata.values else len(tokens)
         if id < len(tokens):
-            names[role] = tokens[id]
+            if role != "pad" or types[id] != NORMAL:
+                names[role] = tokens[id]
         elif key in metadata.values and role != "pad":
             raise DataError(f"its {key} is {id:,}, and it has {len(tokens):,} tokens.", REMEDY)
     return names

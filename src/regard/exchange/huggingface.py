@@ -8,19 +8,20 @@ Tokenizers and run folders are not this file's.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from safetensors import SafetensorError
 from torch import Tensor
 
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, RegardError, UsageError
 from regard.exchange.architecture import Source, SpecialIds
 from regard.exchange.architectures import find_architecture
 from regard.exchange.exported_network import ExportedNetwork, export_network
-from regard.exchange.imported_network import CONFIG, ImportedNetwork, Tensors, canonical_names, check_tensors
+from regard.exchange.imported_network import CONFIG, REMEDY, ImportedNetwork, Tensors, canonical_names, check_tensors
 from regard.exchange.pickled_weights import load_pickled, pickled_files
-from regard.exchange.sentence_transformers import check_pooling
+from regard.exchange.sentence_transformers import read_sentence_encoder
 from regard.exchange.tensor_files import WEIGHTS, find_file, find_weights, read_table
 from regard.exchange.their_config import TheirConfig
 from regard.models.model_config import ModelConfig
@@ -28,6 +29,12 @@ from regard.runs import tensors as tensor_file
 from regard.runs.disk import write_synced
 
 GENERATION_CONFIG = "generation_config.json"
+_DOWNLOAD = (
+    "Download the model first, and give its folder, with config.json, model.safetensors and the tokenizer's files."
+)
+_CLASS_TOKEN = (
+    "A text's vector is the state of its class token; fine-tuned on similarity, it is the mean of all states."
+)
 
 
 def read_folder(folder: Path, *, allow_pickle: bool = False) -> ImportedNetwork:
@@ -39,11 +46,11 @@ def read_folder(folder: Path, *, allow_pickle: bool = False) -> ImportedNetwork:
     architecture, name = find_architecture(config)
     tensors = _find_tensors(folder, pickled=allow_pickle)
     names = canonical_names(architecture, tensors)
-    check_pooling(folder)
-    source = Source(name=name, config=config, tensors=names)
-    network = architecture.read(source)
-    rules = architecture.rules(network.config, {key: ids[0] for key, ids in config.special_ids.items() if ids})
-    notes = check_tensors(rules, network, names, tensors, name=name, folder=folder)
+    vectors = read_sentence_encoder(folder)
+    with _config_errors(folder):
+        network = architecture.read(Source(name=name, config=config, tensors=names))
+        rules = architecture.rules(network.config, {key: ids[0] for key, ids in config.special_ids.items() if ids})
+        notes = check_tensors(rules, network, names, tensors, name=name, folder=folder)
     return ImportedNetwork(
         folder=folder,
         kind=architecture.kind,
@@ -53,20 +60,31 @@ def read_folder(folder: Path, *, allow_pickle: bool = False) -> ImportedNetwork:
         task=network.task,
         labels=network.labels,
         special_ids={**_generation_ids(folder), **config.special_ids},
-        notes=(*network.notes, *notes),
+        notes=(*network.notes, *notes, *([_CLASS_TOKEN] if vectors.pooling == "class" else [])),
         rules=tuple(rules),
         names=names,
         tensors=tensors,
+        vectors=vectors,
     )
 
 
+@contextmanager
+def _config_errors(folder: Path) -> Iterator[None]:
+    """Name the file in what is refused of sizes, and send nobody to a run file, which there is none of."""
+    try:
+        yield
+    except RegardError as error:
+        named = any(str(one) in error.problem for one in (folder, folder.resolve()))
+        problem = error.problem if named else f"{folder / CONFIG}: {error.problem}"
+        raise DataError(problem, REMEDY if isinstance(error, UsageError) else error.remedy) from None
+
+
 def _read_config(folder: Path) -> TheirConfig:
-    path = find_file(folder, CONFIG) if folder.is_dir() else None
+    if not folder.is_dir():
+        raise DataError(f"There is no folder {folder}, and regard downloads nothing.", _DOWNLOAD)
+    path = find_file(folder, CONFIG)
     if path is None:
-        raise DataError(
-            f"{folder} is no folder of the transformers package: there is no {CONFIG} in it.",
-            "Give a folder with config.json and model.safetensors.",
-        )
+        raise DataError(f"{folder} is no folder of the transformers package: there is no {CONFIG} in it.", _DOWNLOAD)
     config = TheirConfig(read_table(path), str(folder / CONFIG))
     if config.values.get("auto_map"):
         raise DataError(
@@ -95,10 +113,10 @@ def _find_tensors(folder: Path, *, pickled: bool) -> Tensors:
     if files and pickled:
         return load_pickled(files)
     raise DataError(
-        f"{folder} holds no {WEIGHTS}.",
+        f"{folder} holds no {WEIGHTS}, and regard downloads nothing.",
         f"Convert {files[0].name} to safetensors, or allow pickled weights (--allow-pickle) if you trust its source."
         if files
-        else "Download the weights too.",
+        else "Download the weights into the folder, too.",
     )
 
 

@@ -12,6 +12,7 @@ from regard.exchange.exported_network import ExportedNetwork
 from regard.exchange.huggingface import GENERATION_CONFIG, write_folder
 from regard.exchange.image_preprocessing import write_preprocessing
 from regard.exchange.imported_network import CONFIG
+from regard.exchange.sentence_transformers import SentenceEncoder, write_sentence_encoder
 from regard.exchange.tokenizer_files import Family
 from regard.exchange.tokenizer_writing import write_tokenizer
 from regard.models.captioner import CaptionerConfig
@@ -49,6 +50,12 @@ def write_huggingface(folder: Path, given: Exportable) -> list[str]:
         _write_text(folder, given, network, given.source, given.target)
     if given.task == "regress":  # else a pipeline would show the number between 0 and 1
         _add_settings(folder / CONFIG, problem_type="regression")
+    if given.task == "similarity":
+        vectors = SentenceEncoder(pooling=given.pooling, normalised=given.normalised, max_length=given.longest)
+        sizes = network.config
+        write_sentence_encoder(
+            folder, vectors, d_model=sizes["hidden_size"], n_positions=sizes["max_position_embeddings"]
+        )
     if given.image is not None:
         write_preprocessing(folder, given.image)
     write_synced(folder / CARD, _card(given).encode())
@@ -91,7 +98,8 @@ def _special_ids(given: Exportable, target: Tokenizer | None) -> dict[str, int]:
         return {}
     ids = {"pad": target.pad_id}
     if given.task == "language":
-        return {**ids, "bos": target.opening[0], "eos": target.end_id}
+        pad = {} if target.roles.pad is None else ids  # else read again, the end token would be named as padding
+        return {**pad, "bos": target.opening[0], "eos": target.end_id}
     if given.task in _FAMILIES:
         return {**ids, "bos": target.start_id, "eos": target.end_id, "decoder_start": target.start_id}
     return ids
@@ -154,7 +162,8 @@ def _code(given: Exportable) -> str:
             "",
             f'inputs = AutoTokenizer.from_pretrained(".")({example}, return_tensors="pt")',
             'states = AutoModel.from_pretrained(".")(**inputs).last_hidden_state',
-            "print(states[0].mean(0))  # the vector of the text",
+            f"vector = {'states[0, 0]' if given.pooling == 'class' else 'states[0].mean(0)'}",
+            f"print({'vector / vector.norm()' if given.normalised else 'vector'})  # as sentence-transformers has it, too",
         ]
     elif given.image is not None:
         mode, edges = "RGB" if len(given.image.mean) == 3 else "L", (given.image.size, given.image.size)

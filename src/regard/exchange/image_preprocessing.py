@@ -46,6 +46,30 @@ def read_preprocessing(folder: Path, *, size: int = 0, n_channels: int = 3) -> I
     return ImagePreprocessing(size=size or _edge(config), mean=mean, deviation=deviation)
 
 
+def scaling_notes(folder: Path, *, size: int) -> tuple[str, ...]:
+    """Note where images of another size than the network's are scaled otherwise than here: a little else is seen."""
+    path = find_file(folder, FILE)
+    if path is None:
+        return ()
+    config = TheirConfig(read_table(path), str(folder / FILE))
+    edges, share = config.values.get("size"), config.number("crop_pct", 1.0)
+    # A plain number is the shorter side only to the class that has a share to keep (ConvNext's, of ResNets too).
+    shortest = edges.get("shortest_edge") if isinstance(edges, dict) else edges if "crop_pct" in config.values else None
+    theirs = []
+    if is_number(shortest) and share > 0 and (scaled := int(shortest / share)) > size:
+        theirs.append(f"scaled to {scaled} pixels and cut to {size}")
+    elif shortest is None and not config.flag("do_center_crop", False):
+        theirs.append("squeezed into the square")
+    if config.count("resample", _BICUBIC) != _BICUBIC:
+        theirs.append("scaled with another filter")
+    if not theirs:
+        return ()
+    return (
+        f"An image of another size is scaled here by its shorter side to {size} pixels (bicubic), and its centre kept; by"
+        f" {FILE} it would be {', and '.join(theirs)}. Images of {size} × {size} pixels are read the same.",
+    )
+
+
 def _by_channel(config: TheirConfig, key: str, n_channels: int) -> tuple[float, ...]:
     values: Any = config.values.get(key) or _SHIFTED[:n_channels]
     if not isinstance(values, list | tuple) or len(values) != n_channels or not all(map(is_number, values)):

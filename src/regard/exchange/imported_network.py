@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from regard.config import as_table
 from regard.errors import DataError
 from regard.exchange.architecture import Architecture, Network
+from regard.exchange.sentence_transformers import MEAN, SentenceEncoder
 from regard.exchange.weights import Rule
 from regard.models.model_config import ModelConfig
 from regard.models.presets import build_model
 from regard.runs.tensor_header import Shape
 
 CONFIG = "config.json"
-_REMEDY = f"Download the model again, with the {CONFIG} of its weights."
+REMEDY = f"Download the model again, with the {CONFIG} of its weights."
 # What older files hold beside the weights: masks, counters, and what follows from the config.
 _NO_WEIGHTS = re.compile(
     r"\.attn\.(bias|masked_bias)$|(^|\.)position_ids$|rotary_emb\.inv_freq$|\.num_batches_tracked$"
@@ -50,6 +51,7 @@ class ImportedNetwork:
     task, labels:       the task that it suits, and the names of its classes in their order
     special_ids:        of special tokens by their names (pad, bos, eos, decoder_start, …); of some there may be several
     notes:              what was left out
+    vectors:            how a sentence encoder makes the vector of a text
     """
 
     folder: Path
@@ -64,6 +66,7 @@ class ImportedNetwork:
     rules: tuple[Rule, ...]
     names: Mapping[str, str]  # as files have them, by the names of the rules
     tensors: Tensors
+    vectors: SentenceEncoder = MEAN
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -140,7 +143,7 @@ def _refuse_missing(rules: list[Rule], names: Mapping[str, str], *, name: str, f
         if any(one in names for one in (rule.theirs, *rule.copies)):
             continue
         if not callable(rule.absent) and rule.absent not in names:
-            raise DataError(f"{folder} lacks the tensor {rule.theirs}, which {name} has by its {CONFIG}.", _REMEDY)
+            raise DataError(f"{folder} lacks the tensor {rule.theirs}, which {name} has by its {CONFIG}.", REMEDY)
 
 
 def _refuse_extra(
@@ -154,7 +157,7 @@ def _refuse_extra(
         reasons = [note for pattern, note in network.dropped.items() if re.search(pattern, one)]
         if not reasons:
             raise DataError(
-                f"{tensors.files[stored]} holds {stored}, for which {name} has no place by its {CONFIG}.", _REMEDY
+                f"{tensors.files[stored]} holds {stored}, for which {name} has no place by its {CONFIG}.", REMEDY
             )
         notes += [note for note in reasons if note not in notes]
     return notes
@@ -170,7 +173,7 @@ def _refuse_misshapen(rules: list[Rule], config: ModelConfig, names: Mapping[str
                 raise DataError(
                     f"{tensors.files[stored]}: {stored} has the shape {list(found)}, and by {CONFIG} it must have "
                     f"{list(shape)}.",
-                    _REMEDY,
+                    REMEDY,
                 )
 
 
@@ -180,7 +183,7 @@ def meta_weights(config: ModelConfig) -> dict[str, Tensor]:
         with torch.device("meta"):
             return dict(build_model(config).state_dict())
     except RuntimeError:  # more numbers than can be counted
-        raise DataError(f"The network is too large for any machine, by its {CONFIG}.", _REMEDY) from None
+        raise DataError(f"The network is too large for any machine, by its {CONFIG}.", REMEDY) from None
 
 
 def tied_names(config: ModelConfig) -> dict[str, str]:

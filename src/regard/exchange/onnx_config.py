@@ -31,6 +31,7 @@ def describe(model: nn.Module, given: Exportable) -> tuple[dict[str, Any], dict[
 
     max_length:  the most tokens that are read at once, special ones counted; None for any
     longest:     the most of an example, special ones not counted, as far as the task cuts it; None for any
+    pooling, normalised: of the vectors of texts, as an `Exportable` has them
     """
     most = given.config.max_length or getattr(given.config, "context", None)
     config: dict[str, Any] = {
@@ -39,6 +40,8 @@ def describe(model: nn.Module, given: Exportable) -> tuple[dict[str, Any], dict[
         "max_length": most,
         "longest": given.longest or most,
         "unit": given.unit,
+        "pooling": given.pooling,
+        "normalised": given.normalised,
         "around": ([], []),
     }
     if given.image is not None:

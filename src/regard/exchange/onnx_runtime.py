@@ -163,7 +163,7 @@ class Model:
         return [self._named(own.argmax(1)) if own.ndim == 2 else self._classes(own) for own in logits]
 
     def embed(self, texts: Sequence[str]) -> list[Array]:
-        """A vector (D,) for each text: the mean of its tokens' states."""
+        """A vector (D,) for each text: the mean of its tokens' states, or as config.json says."""
         if not self.reads_text:
             raise ValueError("This network reads no texts.")
         return self._vectors([self.source.encode(text)[: self.longest] for text in texts])
@@ -195,12 +195,15 @@ class Model:
             yield ids, ids_b
 
     def _vectors(self, rows: Sequence[Ids]) -> list[Array]:
-        """The mean states of texts; special tokens count where an encoder alone has read them."""
+        """The mean states of texts, or their first; special tokens count where an encoder alone has read them."""
         found = []
         for ids, states in zip(rows, self._read([self._row(ids) for ids in rows], "states"), strict=True):
             inner = slice(len(self.before), len(self.before) + len(ids))
             own = states if ids and "model" in self.graphs else states[inner]
-            found.append(own.mean(0) if len(own) else np.zeros(states.shape[1], np.float32))
+            if self.config["pooling"] == "class":
+                own = states[:1]
+            vector = own.mean(0) if len(own) else np.zeros(states.shape[1], np.float32)
+            found.append(vector / max(float(np.linalg.norm(vector)), 1e-12) if self.config["normalised"] else vector)
         return found
 
     def _tags(self, words: Sequence[str]) -> list[str]:

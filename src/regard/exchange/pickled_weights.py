@@ -1,4 +1,4 @@
-"""Weights that torch pickled (`.bin`), for those who ask for them: only tensors are unpickled, and no code is run.
+"""Weights that torch pickled (`.bin`, `.pt`), for those who ask for them: only tensors are unpickled, and no code is run.
 
 The one place of the package where anything pickled is read, with torch's own restriction to tensors and plain containers.
 """
@@ -16,7 +16,7 @@ from regard.exchange.tensor_files import file_names, find_file
 from regard.regular_files import open_to_read
 from regard.runs.tensor_header import Shape
 
-PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+PICKLED, PICKLED_INDEX = ("pytorch_model.bin", "pytorch_model.pt", "model.pt"), "pytorch_model.bin.index.json"
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class PickledTensors:
 
 def pickled_files(folder: Path) -> list[Path]:
     """Return the pickled files of a folder: one, those that an index names, or none."""
-    if (single := find_file(folder, PICKLED)) is not None:
-        return [single]
+    for name in PICKLED:
+        if (single := find_file(folder, name)) is not None:
+            return [single]
     if (index := find_file(folder, PICKLED_INDEX)) is None:
         return []
     found = {name: find_file(folder, name) for name in file_names(index, suffix=".bin")}
@@ -63,9 +64,11 @@ def _load(path: Path) -> dict[str, Tensor]:
     try:
         with open_to_read(path) as file:
             content = torch.load(file, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.", "Give a folder of readable files.") from None
     except Exception as error:  # of many kinds, by what is wrong with the file
-        reason = str(error).strip().split("\n")[0]
-        raise DataError(f"{path} holds more than tensors, or is damaged: {reason}.", "Use safetensors.") from None
+        reason = type(error).__name__  # torch's own words go on to say how code could be run all the same
+        raise DataError(f"{path} holds more than tensors, or is damaged ({reason}).", "Use safetensors.") from None
     if not isinstance(content, dict) or not all(
         isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in content.items()
     ):

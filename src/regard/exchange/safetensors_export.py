@@ -41,6 +41,8 @@ def write_safetensors(folder: Path, given: Exportable) -> list[str]:
         "tied": tied,
         "tokenizers": {file: json.loads(one.roles.to_json()) for file, one in zip(files, tokenizers, strict=True)},
         "labels": given.labels,
+        "pooling": given.pooling,
+        "normalised": given.normalised,
         "image": None if given.image is None else vars(given.image),
     }
     for file, text in files.items():

@@ -124,7 +124,8 @@ class TheirConfig:
         return default
 
     def _wrong(self, key: str, value: Any, wanted: str) -> Any:
-        raise DataError(f"{self.origin}: {key} must be {wanted}, not {_shown(value)}.", f"Correct {key}.")
+        shown = f"'{_shown(value)}'" if isinstance(value, str) else _shown(value)
+        raise DataError(f"{self.origin}: {key} must be {wanted}, not {shown}.", f"Correct {key}.")
 
 
 def _is_list(value: Any) -> bool:

@@ -10,6 +10,7 @@ known; the way back is in `tokenizer_writing.py`. What stands around a text depe
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,7 @@ _ENCODERS = frozenset(
 )
 _ENCODER_DECODERS = frozenset(("t5", "mt5", "marian", "m2m_100", "bart", "mbart"))
 _NAMED = ("pad_token", "bos_token", "eos_token", "unk_token", "cls_token", "sep_token", "mask_token")
+_SPECIAL = re.compile(r"<.+>|\[.+\]")  # as [PAD] and <|endoftext|>
 # What the classes of files without a tokenizer.json take for granted.
 _USUAL: Mapping[str, Mapping[str, str]] = {
     "bytes": dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"),
@@ -108,6 +110,12 @@ def read_tokenizers(
         family, rows = family or _family(config), rows or _size(config)
         libraries = read_libraries(folder, settings, rows=rows)
         reading = _Reading(libraries, settings, config, family, rows)
+        asked = source_language or target_language
+        if asked and not (family == "encoder-decoder" and languages_of(reading.specials)):
+            raise DataError(
+                f"it has no token that names a language, and {asked} is asked for.",
+                "Leave --source-language and --target-language out.",
+            )
         languages = (source_language or settings.get("src_lang"), target_language or settings.get("tgt_lang"))
         return reading.tokenizers(*languages)
     except RegardError as error:
@@ -156,13 +164,22 @@ class _Reading:
         found = {}
         for key in _NAMED:
             name = token_name(self.settings.get(key))
+            if key == "pad_token" and name in vocabulary and not self._is_special(name):
+                continue  # a token of texts; any token can pad
             if name is None and key not in self.settings and usual.get(key) in vocabulary:
                 name = usual[key]
             if name is None and type(id := self.config.get(f"{key}_id")) is int:
                 name = self.libraries.source.id_to_token(id) if id >= 0 else None
+                # Many configs name an id 0 that is a token of texts: as a special one, no text would have a "!" any more.
+                name = name if self._is_special(name) else None
             if name is not None:
                 found[key] = name
         return found
+
+    def _is_special(self, name: str | None) -> bool:
+        """Whether a token is none of texts: it was added, or its name stands in brackets."""
+        added = self.libraries.source.get_added_tokens_decoder().values()
+        return name is not None and (any(name == one.content for one in added) or bool(_SPECIAL.fullmatch(name)))
 
     def _add(self, library: tokenizers.Tokenizer) -> None:
         """Add the tokens that the settings name, those that are tokens already under the ids that they have."""

@@ -9,7 +9,7 @@ decoder begins with the mean of the memory, since no recurrent encoder has ended
 it sees of the image (Vinyals et al. 2015).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -233,6 +233,16 @@ class Captioner(nn.Module):
         """The tap that shows best which place of the image a token was read from; None without attention."""
         inside = self.text.alignment_tap
         return None if inside is None else f"text.{inside}"
+
+    @property
+    def read_out(self) -> Callable[[Tensor], Tensor] | None:
+        """From the residual stream of the text (…, D) to logits (…, V); None for a recurrent decoder, which has none."""
+        return self.text.read_out if isinstance(self.text, TransformerText) else None
+
+    @property
+    def last_layers(self) -> tuple[nn.Module, nn.Module] | None:
+        """The last norm and the output layer, which `read_out` applies in turn."""
+        return self.text.last_layers if isinstance(self.text, TransformerText) else None
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -34,6 +34,16 @@ class DecoderOnly(nn.Module):
         """The layers that a token passes, for layer-wise learning rates."""
         return (Stack(self.decoder, below=(self.embedding,)),)
 
+    @property
+    def last_layers(self) -> tuple[nn.Module, nn.Module]:
+        """The last norm and the output layer, which `read_out` applies in turn."""
+        return self.decoder_norm, self.output
+
+    def read_out(self, x: Tensor) -> Tensor:
+        """From the residual stream (…, D) to logits (…, V): the last norm and the output layer."""
+        logits: Tensor = self.output(self.decoder_norm(x))
+        return logits
+
     def start(self, n_sentences: int) -> DecoderState:
         """The state of so many sentences that have read nothing."""
         return DecoderState.empty(n_sentences, self.output.weight.device)
@@ -43,5 +53,5 @@ class DecoderOnly(nn.Module):
         advanced, positions, mask = state.advance(counts, ids.shape[1], window=self.window)
         cache = GrowingCache(state.cache)
         x = self.blocks(self.embedding(ids, positions), positions, mask, cache)
-        logits = tap(self, "logits", self.output(self.decoder_norm(last_real(x, counts))))
+        logits = tap(self, "logits", self.read_out(last_real(x, counts)))
         return logits, replace(advanced, cache=cache.grown()).forget(self.window)

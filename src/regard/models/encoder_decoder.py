@@ -58,6 +58,16 @@ class TransformerDecoder(nn.Module):
         """The layers that a target token passes, for layer-wise learning rates."""
         return (Stack(self.decoder, below=(self.target_embedding,)),)
 
+    @property
+    def last_layers(self) -> tuple[nn.Module, nn.Module]:
+        """The last norm (with post-norm, none) and the output layer, which `read_out` applies in turn."""
+        return self.decoder_norm, self.output
+
+    def read_out(self, x: Tensor) -> Tensor:
+        """From the decoder's residual stream (…, D) to logits (…, V): the last norm and the output layer."""
+        logits: Tensor = self.output(self.decoder_norm(x))
+        return logits
+
     def start_from(self, memory: Tensor, memory_mask: Mask = EVERYTHING) -> DecoderState:
         """Project the memory (B, S, D) once for every layer, before anything is written."""
         keys_values = (layer.cross_attention.keys_values(memory) for layer in self._decoder_layers)

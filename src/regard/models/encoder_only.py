@@ -7,6 +7,7 @@ Encoder and head are named apart (`embedding.…`, `encoder.…`; `head.…`), s
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from regard.config import REQUIRED, check_range, option
@@ -55,6 +56,12 @@ class EncoderOnly(nn.Module):
         none: the pooled states (B, D); words: logits (B, T, V); sequence: (B, N); tokens: (B, T, N).
         """
         return tap(self, self.head.says, self.head(self.pooled(states, lengths) if self.head.pools else states))
+
+    def read_out(self, x: Tensor) -> Tensor:
+        """From the residual stream (B, T, D), none of it padding, to what the head says, as `answer` has it."""
+        lengths = torch.full((len(x),), x.shape[1], device=x.device)
+        said: Tensor = self.head(self.pooled(x, lengths) if self.head.pools else x)
+        return said
 
     def pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
         """(B, T, D), of which (B,) are real, to one state per sequence (B, D)."""

@@ -27,6 +27,7 @@ from regard.parts.masks import Mask
 from regard.parts.norms import RMSNorm
 from regard.parts.positions import Rotation, positions_inside
 from regard.parts.residual import PreNorm
+from regard.parts.score_formula import DotProductFormula
 from regard.parts.taps import listened, tap
 
 
@@ -126,6 +127,8 @@ class LlamaConfig(ModelConfig):
 class GroupedQueryAttention(nn.Module):
     """Self-attention whose heads share keys and values in groups."""
 
+    ablation_tap = "output"
+
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         d_head = config.head_width
@@ -163,6 +166,10 @@ class GroupedQueryAttention(nn.Module):
             key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))  # (B, H, S, K)
             heads = scaled_dot_product_attention(self, query, key, value, mask, scale=self.scale)
         return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))
+
+    def formula(self) -> DotProductFormula:
+        """How a score comes about."""
+        return DotProductFormula(scale=self.scale, n_heads=self.n_heads, n_key_heads=self.n_key_heads)
 
 
 def make_norm(config: LlamaConfig) -> RMSNorm:

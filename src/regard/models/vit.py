@@ -73,6 +73,12 @@ class ViTBackbone(nn.Module):
         with torch.no_grad():
             self.embedding.positions.weight.mul_(math.sqrt(self.config.d_model))
 
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns of the patches."""
+        edge = math.isqrt(self.embedding.n_patches)
+        return edge, edge
+
     def stacks(self) -> tuple[Stack, ...]:
         """The layers that a patch passes, for layer-wise learning rates."""
         return (Stack(self.encoder, below=(self.embedding,)),)
@@ -107,6 +113,16 @@ class ViT(ViTBackbone):
         # What the patches make of the last layer is read by nobody, and computed only for those who look inside.
         states = self.encode(images, n_states=None if anybody_listens() else 1)
         return tap(self, "logits", self.head(states[:, 0]))
+
+    @property
+    def last_layers(self) -> tuple[nn.Module, nn.Module]:
+        """The last norm and the output layer, which `read_out` applies in turn."""
+        return self.encoder_norm, self.head.output
+
+    def read_out(self, x: Tensor) -> Tensor:
+        """From the residual stream (B, 1 + P, D) to logits (B, N), from the class token: the last norm and the head."""
+        logits: Tensor = self.head(self.encoder_norm(x[:, 0]))
+        return logits
 
 
 def make_layer(config: ViTBackboneConfig) -> EncoderLayer:

@@ -12,6 +12,7 @@ from regard.parts.decoder_state import GrowingCache
 from regard.parts.linear import Linear
 from regard.parts.masks import Mask, masked_softmax
 from regard.parts.positions import Rotation
+from regard.parts.score_formula import DotProductFormula
 from regard.parts.taps import listened, tap
 
 
@@ -51,6 +52,8 @@ class MultiHeadAttention(nn.Module):
 
     Self, masked, cross and windowed attention are this one module: what differs is where keys come from and the mask.
     """
+
+    ablation_tap = "output"
 
     def __init__(
         self,
@@ -117,3 +120,7 @@ class MultiHeadAttention(nn.Module):
         query = tap(self, "query", query)
         heads = scaled_dot_product_attention(self, query, key, value, mask, scale=self.scale, bias=bias)
         return tap(self, "output", self.output(heads.transpose(1, 2).flatten(2)))  # from (B, H, T, V)
+
+    def formula(self) -> DotProductFormula:
+        """How a score comes about."""
+        return DotProductFormula(scale=self.scale, n_heads=self.n_heads, n_key_heads=self.n_heads)

@@ -191,6 +191,8 @@ class PlainBlock(nn.Module):
 class ResidualBlock(nn.Module):
     """activation(join(layers(x), shortcut(x))); the shortcut is the identity, or brings x to the layers' shape."""
 
+    ablation_tap = "residual"
+
     def __init__(self, layers: nn.Module, shortcut: nn.Module, join: nn.Module, *, activation: str) -> None:
         super().__init__()
         self.layers = layers

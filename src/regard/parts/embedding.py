@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.parts.dropout import Dropout
 from regard.parts.initialisation import draw_rows
-from regard.parts.linear import Linear, linear
+from regard.parts.linear import Linear
 from regard.parts.taps import tap
 
 TYINGS = ("all", "target", "none")
@@ -103,4 +103,4 @@ class OutputLayer(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """(…, D) to (…, V)."""
-        return linear(states, self.weight, self.bias)
+        return F.linear(states, self.weight, self.bias)

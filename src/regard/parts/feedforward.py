@@ -15,6 +15,8 @@ from regard.parts.taps import tap
 class FeedForward(nn.Module):
     """down(activation(up(x)))."""
 
+    ablation_tap = "output"
+
     def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float, biases: bool = True) -> None:
         super().__init__()
         self.up = Linear(d_model, d_ff, bias=biases)
@@ -30,6 +32,8 @@ class FeedForward(nn.Module):
 
 class GatedFeedForward(nn.Module):
     """down(activation(gate(x)) * up(x)), without biases."""
+
+    ablation_tap = "output"
 
     def __init__(self, d_model: int, d_ff: int, *, activation: str, dropout: float) -> None:
         super().__init__()

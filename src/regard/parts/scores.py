@@ -4,8 +4,9 @@
     bilinear  h·W·s                    (Luong et al. 2015, "general")
     additive  w₂·tanh(W₁[h; s])        (Bahdanau et al. 2015)
 
-A score is split in two: `prepare` is the share of the keys alone, which is computed once per sentence; `forward` is the
-rest, for each query. Queries, keys and values are functions of the states: the states themselves, W h + b, or σ(W h + b).
+A score is split in three: `prepare` is the share of the keys alone, which is computed once per sentence; `ask` is that of
+the query; `forward` brings the two together. Queries, keys and values are functions of the states: the states
+themselves, W h + b, or σ(W h + b).
 """
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.parts.masks import Mask, masked_softmax
+from regard.parts.score_formula import AdditiveFormula, DotProductFormula, ScoreFormula
 from regard.parts.taps import tap
 
 
@@ -37,9 +39,17 @@ class DotScore(nn.Module):
         """(B, S, K) as they are."""
         return key
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """(B, T, Q) and the prepared keys to scores (B, T, S)."""
-        return query @ prepared.transpose(-2, -1)
+    def ask(self, query: Tensor) -> Tensor:
+        """(B, T, Q) as they are."""
+        return query
+
+    def forward(self, asked: Tensor, prepared: Tensor) -> Tensor:
+        """The shares of queries (B, T, Q) and keys (B, S, Q) to scores (B, T, S)."""
+        return asked @ prepared.transpose(-2, -1)
+
+    def formula(self) -> ScoreFormula:
+        """How a score comes about."""
+        return DotProductFormula()
 
 
 class BilinearScore(nn.Module):
@@ -54,9 +64,17 @@ class BilinearScore(nn.Module):
         prepared: Tensor = self.key(key)
         return prepared
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """(B, T, Q) and the prepared keys to scores (B, T, S)."""
-        return query @ prepared.transpose(-2, -1)
+    def ask(self, query: Tensor) -> Tensor:
+        """(B, T, Q) as they are."""
+        return query
+
+    def forward(self, asked: Tensor, prepared: Tensor) -> Tensor:
+        """The shares of queries (B, T, Q) and keys (B, S, Q) to scores (B, T, S)."""
+        return asked @ prepared.transpose(-2, -1)
+
+    def formula(self) -> ScoreFormula:
+        """How a score comes about."""
+        return DotProductFormula()
 
 
 class AdditiveScore(nn.Module):
@@ -73,11 +91,20 @@ class AdditiveScore(nn.Module):
         prepared: Tensor = self.key(key)
         return prepared
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        """(B, T, Q) and the prepared keys to scores (B, T, S)."""
-        hidden = (self.query(query)[:, :, None] + prepared[:, None]).tanh()  # (B, T, S, Q)
+    def ask(self, query: Tensor) -> Tensor:
+        """(B, T, Q) to W_q h, the same shape."""
+        asked: Tensor = self.query(query)
+        return asked
+
+    def forward(self, asked: Tensor, prepared: Tensor) -> Tensor:
+        """The shares of queries (B, T, Q) and keys (B, S, Q) to scores (B, T, S)."""
+        hidden = (asked[:, :, None] + prepared[:, None]).tanh()  # (B, T, S, Q)
         scores: Tensor = self.output(hidden)
         return scores.squeeze(-1)
+
+    def formula(self) -> ScoreFormula:
+        """How a score comes about."""
+        return AdditiveFormula(weight=tuple(self.output.weight[0].tolist()))
 
 
 class Sigmoid(nn.Module):
@@ -120,6 +147,8 @@ class StateAttention(nn.Module):
     query, key, value: the names of the functions of the states that these are.
     """
 
+    ablation_tap = "context"
+
     def __init__(self, score: str, *, query: str, key: str, value: str, d_query: int, d_memory: int) -> None:
         super().__init__()
         self.d_context = function_width(value, d_memory, d_query)
@@ -130,11 +159,16 @@ class StateAttention(nn.Module):
 
     def memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's states (B, S, D) to the keys' share of the scores (B, S, P) and the values (B, S, C)."""
-        return self.score.prepare(self.key(states)), self.value(states)
+        return tap(self, "key", self.score.prepare(self.key(states))), tap(self, "value", self.value(states))
 
     def forward(self, states: Tensor, prepared: Tensor, value: Tensor, mask: Mask) -> Tensor:
         """The decoder's states (B, T, D), asking a memory, to contexts (B, T, C)."""
-        scores = tap(self, "scores", self.score(self.query(states), prepared)[:, None])  # (B, 1, T, S)
+        asked = tap(self, "query", self.score.ask(self.query(states)))
+        scores = tap(self, "scores", self.score(asked, prepared)[:, None])  # (B, 1, T, S)
         allowed = mask.tensor(states.shape[1], value.shape[1], states.device)
         weights = tap(self, "weights", masked_softmax(scores, allowed))
         return tap(self, "context", torch.matmul(weights[:, 0], value))
+
+    def formula(self) -> ScoreFormula:
+        """How a score comes about, of what the taps query and key show."""
+        return self.score.formula()

@@ -21,7 +21,8 @@ FACTS = "facts"
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], *, facts: Mapping[str, Any]) -> None:
     """Write arrays, and facts that JSON can hold; equal ones give equal bytes."""
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    # Not ascontiguousarray, which makes a list of one of a single number.
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     # One key only: safetensors writes several in random order.
     write_atomically(path, save(contiguous, metadata={FACTS: json.dumps(facts, allow_nan=False)}))
 

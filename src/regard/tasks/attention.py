@@ -1,22 +1,16 @@
-"""Attention weights of one text, to be drawn: over the source while a decoder writes, or among the tokens that are read.
+"""Attention weights of one text, to be drawn: over the source while a decoder writes, or among the tokens that are read."""
 
-What a text becomes, and what was written of it, is each task's own: see their `attention`.
-"""
-
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from regard.data.pairs.dataset import Vocabulary
-from regard.data.text.tokenizer import Tokenizer
 from regard.errors import UsageError
 from regard.parts.taps import recording
 from regard.tasks.offers import alignment_tap
-from regard.tasks.translation.alignment import cross_attention
+from regard.tasks.reading import Reading
 
 SELF_ATTENTION = "*self_attention.weights"
 
@@ -33,39 +27,37 @@ class AttentionWeights:
     columns: tuple[str, ...]
 
 
-def written_attention(
-    model: nn.Module, vocabulary: Vocabulary, source: Sequence[int], written: Sequence[int]
-) -> AttentionWeights:
-    """How a decoder attended to a source while it wrote so; the mean over the heads of a layer of the model's choice."""
-    if alignment_tap(model) is None:
+def attention_of(model: nn.Module, reading: Reading) -> AttentionWeights:
+    """How a decoder attended to its memory while it wrote; of a model that only reads, how tokens attend to each other."""
+    return _read(model, reading) if reading.memory is None else _written(model, reading)
+
+
+def _written(model: nn.Module, reading: Reading) -> AttentionWeights:
+    """The mean over the heads of a layer of the model's choice."""
+    name = alignment_tap(model)
+    if name is None or reading.memory is None:
         raise no_attention()
+    with recording(model, name) as record, torch.inference_mode():
+        reading.forward()
+    # A Transformer shows all positions in one call (1, H, T, S), a recurrent decoder each in a call of its own.
+    weights = torch.cat(record.calls(name), dim=2)[0].mean(0).float().cpu().numpy()
+    written = range(reading.n_given, len(reading.writes))
     return AttentionWeights(
-        weights=cross_attention(model, vocabulary, source, written[:-1]),
-        rows=token_labels(vocabulary.target, written),
-        columns=token_labels(vocabulary.source, source),
+        weights=weights[reading.n_given :],
+        rows=tuple(map(reading.written, written)),
+        columns=reading.memory.labels,
     )
 
 
-def read_attention(
-    model: nn.Module, read: Callable[[], object], tokens: Sequence[str], *, causal: bool = False
-) -> AttentionWeights:
-    """How the tokens of a text attend to each other while a model reads them: first in its batch, padded behind."""
+def _read(model: nn.Module, reading: Reading) -> AttentionWeights:
     with recording(model, SELF_ATTENTION) as record, torch.inference_mode():
-        read()
+        reading.forward()
     if not record:
         raise no_attention()
-    length = len(tokens)
-    layers: list[Tensor] = [record[name][0, :, :length, :length] for name in record]
-    weights = torch.stack(layers).float().cpu().numpy()
-    if causal:
-        weights[:, :, np.triu(np.ones((length, length), np.bool_), 1)] = np.nan
-    return AttentionWeights(weights=weights, rows=tuple(tokens), columns=tuple(tokens))
-
-
-def token_labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Tokens as a picture shows them."""
-    own = {tokenizer.start_id: "(start)", tokenizer.end_id: "(end)"}
-    return tuple(own.get(id) or tokenizer.piece_text(id) for id in ids)
+    weights = torch.stack([record[name][0] for name in record]).float().cpu().numpy()
+    if reading.causal:
+        weights[:, :, np.triu(np.ones(weights.shape[2:], np.bool_), 1)] = np.nan
+    return AttentionWeights(weights=weights, rows=reading.own.labels, columns=reading.own.labels)
 
 
 def no_attention() -> UsageError:

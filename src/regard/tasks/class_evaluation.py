@@ -1,16 +1,17 @@
 """Evaluation of classes, of texts and of images alike: their probabilities, the scores of each, the confusion matrix."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from regard.evaluation import classification
 from regard.evaluation.confusion_matrix import Classes, ConfusionMatrix, confusion_matrix
-from regard.evaluation.sufficient_statistics import Statistics
+from regard.evaluation.sufficient_statistics import Floats, Statistics
 from regard.tasks.evaluation import Section
 
 MAX_CLASSES = 20  # of a confusion matrix that fits on a page
@@ -37,6 +38,16 @@ def class_statistics(gold: Classes, predicted: Classes, labels: Sequence[str], *
     accuracy, macro_f1 = classification.class_statistics(gold, predicted, len(labels), unit=unit)
     classes = hashlib.sha256("\n".join(labels).encode()).hexdigest()[:8]
     return [accuracy, replace(macro_f1, signature=f"{accuracy.signature}|averaging:macro|classes:{classes}")]
+
+
+def class_costs(logits: Tensor, targets: Tensor, loss: Callable[[Tensor, Tensor], tuple[Tensor, float]]) -> Floats:
+    """What examples add to the loss and to the accuracy: its loss, its weight, whether it is right, and 1; (B, 4).
+
+    loss: from logits (B, K) and targets (B,) to the sum of their losses and its weight
+    """
+    right = (logits.argmax(1) == targets).tolist()
+    found = [loss(logits[row : row + 1], targets[row : row + 1]) for row in range(len(targets))]
+    return np.array([(float(own), weight, one, 1.0) for (own, weight), one in zip(found, right, strict=True)])
 
 
 def class_sections(

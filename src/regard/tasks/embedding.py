@@ -29,6 +29,7 @@ from regard.tasks.options import Count
 
 POOLINGS = ("mean", "class", "last")
 BATCH = 64  # texts read together
+SHORTEST = 1e-12  # what a vector is divided by at least: that of no tokens stays zero
 
 Vectors = NDArray[np.float32]
 
@@ -86,15 +87,22 @@ class Embedder:
     pooling:    mean of the text's tokens, and of those around it in an encoder-only model, as sentence encoders have it;
                 class, the state of the token in front of it; last, of the last that was read, which is the first for the
                 half of the state that was read backwards
+    normalised: divide the vector of a text by its length; those of its words stay as they are
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, model: Any, *, max_length: int = sys.maxsize, pooling: str = "mean"
+        self,
+        tokenizer: Tokenizer,
+        model: Any,
+        *,
+        max_length: int = sys.maxsize,
+        pooling: str = "mean",
+        normalised: bool = False,
     ) -> None:
         if pooling not in POOLINGS:
             raise UsageError(f"There is no pooling '{pooling}'.", did_you_mean(pooling, POOLINGS))
         self.tokenizer = tokenizer
-        self.pooling = pooling
+        self.pooling, self.normalised = pooling, normalised
         self.device = device_of(model)
         self.reading = _reading(model, tokenizer)
         if pooling == "class" and not is_encoder_only(model):
@@ -129,6 +137,8 @@ class Embedder:
             vector = (
                 _mean(read if self.reading.around and own_ids else inner) if self.pooling == "mean" else self._end(read)
             )
+            if self.normalised:
+                vector = vector / max(float(np.linalg.norm(vector)), SHORTEST)
             spelled, vectors = self._words(text, inner) if words else ((), None)
             n_cut = len(ids) - len(own_ids)
             found.append(Embedding(text=text, vector=vector, words=spelled, word_vectors=vectors, n_cut=n_cut))

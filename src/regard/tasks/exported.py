@@ -23,7 +23,7 @@ class TaskParts:
     """source, target: the tokenizers, one and the same but for some translators; None where there is no text.
 
     labels: of classes or tags; images: how pixels become inputs; weights: the network's, with numbers in the data's unit
-    longest, unit: as an `Exportable` has them
+    longest, unit, pooling, normalised: as an `Exportable` has them
     """
 
     source: Tokenizer | None
@@ -31,6 +31,8 @@ class TaskParts:
     labels: tuple[str, ...]
     longest: int | None
     unit: tuple[float, float]
+    pooling: str
+    normalised: bool
     images: ImageTable | None
     weights: Mapping[str, Tensor]
 
@@ -44,14 +46,15 @@ def parts_of(task: UsableTask[Any], weights: Mapping[str, Tensor]) -> TaskParts:
         source = target = getattr(task, "tokenizer", None)
     if isinstance(table, LabelTable) and task.spec.name == "regress":
         weights = _in_the_datas_unit(weights, table)
+    compared = table if isinstance(table, LabelTable) and task.spec.name == "similarity" else LabelTable()
     return TaskParts(
         source=source,
         target=target,
         labels=table.labels if isinstance(table, LabelTable | ImageTable) else (),
         longest=getattr(task, "longest", None),
-        unit=(table.offset, table.scale)
-        if isinstance(table, LabelTable) and task.spec.name == "similarity"
-        else (0.0, 1.0),
+        unit=(compared.offset, compared.scale),
+        pooling=compared.pooling,
+        normalised=compared.normalised,
         images=table if isinstance(table, ImageTable) else None,
         weights=weights,
     )

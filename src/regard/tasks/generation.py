@@ -19,8 +19,9 @@ from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
 from regard.decoding.request import Request
 from regard.decoding.result import DeadEndError, Decoded, Hypothesis
-from regard.decoding.rules import Banned, KnownTokens, Rule
-from regard.decoding.search import decode, stream
+from regard.decoding.rules import Banned, ForcedPrefix, KnownTokens, Rule
+from regard.decoding.search import WatchedSearch, decode, stream, watch
+from regard.errors import UsageError
 from regard.evaluation.alignment import Link
 from regard.evaluation.alignment import as_json as links_to_json
 from regard.tasks.banned_words import banning
@@ -98,6 +99,22 @@ class Generator:
         request = self._request(limits, prompt, rules, keys)
         return decode(self.decoder, self.decoder.start(inputs), request, self.decoding)
 
+    def watch(
+        self,
+        inputs: Any,
+        limit: int,
+        beginning: Sequence[int],
+        *,
+        prompt: Prompt | None = None,
+        rules: Sequence[Rule] = (),
+    ) -> WatchedSearch:
+        """Search for the outputs of one input and keep what happens at each step, behind a given beginning of the output."""
+        refuse_beginning(beginning, n_tokens=self.tokenizer.n_tokens, limit=limit, end_id=self.tokenizer.end_id)
+        limits = torch.tensor([limit], device=self.device)
+        forced = [ForcedPrefix([list(beginning)])] if beginning else []
+        request = self._request(limits, prompt, (*rules, *forced), [0])
+        return watch(self.decoder, self.decoder.start(inputs), request, self.decoding)
+
     def stream(self, inputs: Any, limits: Tensor, *, prompt: Prompt | None = None) -> Iterator[int]:
         """Search for one output, and yield its tokens as they are written; greedy search and sampling only."""
         request = self._request(limits, prompt, (), [0])
@@ -133,6 +150,24 @@ class Generator:
             tokens=tuple(map(self.tokenizer.piece_text, hypothesis.ids)),
             log_probs=hypothesis.log_probs,
             finished=hypothesis.finished,
+        )
+
+
+def refuse_beginning(beginning: Sequence[int], *, n_tokens: int, limit: int, end_id: int) -> None:
+    """Refuse tokens that no output can begin with."""
+    for id in beginning:
+        if not 0 <= id < n_tokens:
+            raise UsageError(
+                f"There is no token {id} to begin with.", f"The vocabulary has the tokens 0 to {n_tokens - 1}."
+            )
+    if end_id in beginning[:-1]:
+        raise UsageError(
+            "Something is to follow the end token, which ends an output.", "Leave it out, or what follows it."
+        )
+    if len(beginning) > limit:
+        raise UsageError(
+            f"The output is to begin with {len(beginning):,} tokens, and has at most {limit:,}.",
+            "Begin with fewer, or allow more: --max-length",
         )
 
 

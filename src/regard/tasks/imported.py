@@ -1,6 +1,7 @@
 """Tasks of imported networks: joined from what came along with the weights, where nothing is learned from files."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from regard.config import RunConfig
@@ -13,15 +14,28 @@ from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.task import UsableTask
 
 
-def text_task(config: RunConfig, source: Tokenizer, target: Tokenizer, *, labels: Sequence[str]) -> UsableTask[Any]:
-    """The task that a run's settings name, over text; source and target are one where nothing sets them apart."""
+def text_task(
+    config: RunConfig,
+    source: Tokenizer,
+    target: Tokenizer,
+    *,
+    labels: Sequence[str],
+    pooling: str = "mean",
+    normalised: bool = False,
+) -> UsableTask[Any]:
+    """The task that a run's settings name, over text; source and target are one where nothing sets them apart.
+
+    pooling, normalised: of the vectors of texts, where texts are compared
+    """
     kind: Any = find_task(config.task)
     task: UsableTask[Any]
     if config.task == "translate":
         task = kind(Vocabulary(source, target), config)
     elif kind.spec.reads == "table" or config.task == "tag":
-        pairs = config.task == "similarity"
-        task = kind(source, config, LabelTable(labels=tuple(labels), counts=_unknown(labels), pairs=pairs))
+        table = LabelTable(labels=tuple(labels), counts=_unknown(labels))
+        if config.task == "similarity":
+            table = replace(table, pairs=True, pooling=pooling, normalised=normalised)
+        task = kind(source, config, table)
     else:
         task = kind(source, config)
     return task

@@ -1,8 +1,8 @@
 """What a model may offer a task: protocols, the same for regard's own networks and a user's `nn.Module`.
 
 Every task calls the model itself and gets logits; that is all a network must do to be trained. What it offers beside that
-makes it quicker (`StatesModel`), lets it decode (`Decodable`), embed texts (`Encodable`) or align words (`alignment_tap`).
-docs/guides/own-network.md walks through them.
+makes it quicker (`StatesModel`), lets it decode (`Decodable`), embed texts (`Encodable`), align words (`alignment_tap`) or
+be read by the logit lens (`ReadsOut`). docs/guides/own-network.md walks through them.
 """
 
 from typing import Any, Protocol, TypeGuard
@@ -37,6 +37,12 @@ class MaskedHead(Encodable, Protocol):
     head: Any
 
 
+class ReadsOut(Protocol):
+    """A model that turns its residual stream (B, T, D) into logits: (B, T, V), or (B, N) of the whole sequence."""
+
+    def read_out(self, x: Tensor, /) -> Tensor: ...
+
+
 def has_states(model: object) -> TypeGuard[StatesModel]:
     """Whether a model offers its states and its output layer apart."""
     return hasattr(model, "states") and hasattr(model, "output")
@@ -60,6 +66,17 @@ def can_decode(model: object) -> bool:
 def has_masked_head(model: object) -> TypeGuard[MaskedHead]:
     """Whether an encoder can be asked about some tokens alone; any other model returns the logits of all."""
     return hasattr(model, "encode") and hasattr(getattr(model, "head", None), "transform")
+
+
+def can_read_out(model: object) -> TypeGuard[ReadsOut]:
+    """Whether a model offers `read_out(x)`, by which the logit lens reads any state of its residual stream."""
+    return getattr(model, "read_out", None) is not None
+
+
+def last_layers(model: object) -> tuple[nn.Module, nn.Module] | None:
+    """The last norm and the linear output layer behind it, which are all of a model's `read_out`; else None."""
+    layers: tuple[nn.Module, nn.Module] | None = getattr(model, "last_layers", None)
+    return layers
 
 
 def max_length(model: object) -> int | None:

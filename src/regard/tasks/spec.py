@@ -105,6 +105,7 @@ class TaskSpec:
 _TOKENIZER = ("kind", "vocab_size", "file", "lowercase", "normalisation", "vectors", "freeze_vectors")
 _SEARCH = ("beam", "length_penalty", "max_length", "min_length", "no_repeat_ngram", "repetition_penalty", "batch_size")
 _DECODING = (*_SEARCH, "n_best", "sample", "temperature", "top_k", "top_p")
+_ENGINE = ("int8",)  # of another engine than our own search
 _BY_STEPS = {"steps": 10_000, "patience": 10}
 # Tasks over so few examples that their number tells how long is enough; ten passes over a hundred rows would teach nothing.
 _BY_EPOCHS = {"epochs": 10, "min_steps": 500}
@@ -162,6 +163,7 @@ TASKS: Mapping[str, TaskSpec] = {
                 "tokenizer": (*_TOKENIZER, "shared"),
                 "training": ("batch_tokens", "label_smoothing"),
                 "decoding": _DECODING,
+                "runtime": _ENGINE,
             },
             defaults={"training": _MUON},
             end=_BY_STEPS,
@@ -183,7 +185,7 @@ TASKS: Mapping[str, TaskSpec] = {
             sample_labels=("given", "followed", "written"),
             generates=True,
             families=("llama", "gpt"),
-            settings={**_TEXT, "decoding": _DECODING},
+            settings={**_TEXT, "decoding": _DECODING, "runtime": _ENGINE},
             defaults={
                 "training": {
                     **_ADAMW,
@@ -401,7 +403,7 @@ TASKS: Mapping[str, TaskSpec] = {
 # The keys that some tasks read and others do not, by table; every other key applies to all.
 SPECIFIC: Mapping[str, frozenset[str]] = {
     table: frozenset(key for spec in TASKS.values() for key in spec.settings.get(table, ()))
-    for table in ("data", "tokenizer", "corruption", "augmentation", "training", "decoding")
+    for table in ("data", "tokenizer", "corruption", "augmentation", "training", "decoding", "runtime")
 }
 
 

@@ -18,8 +18,11 @@ from regard.config import DecodingConfig, RunConfig
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.intervals import Interval
 from regard.evaluation.scores import Score
+from regard.evaluation.sufficient_statistics import Floats
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.options import Options, Progress
+from regard.tasks.probe_example import ProbeExample
+from regard.tasks.reading import Reading
 from regard.tasks.results import Result
 from regard.tasks.spec import TaskSpec
 
@@ -169,4 +172,21 @@ class UsableTask(Task, Protocol[OptionsType]):
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: OptionsType) -> Evaluation:
         """Score the model on a test set."""
+        ...
+
+    def read(self, files: Sequence[str], options: OptionsType) -> Examples:
+        """Read and encode a test set."""
+        ...
+
+    def costs(self, model: nn.Module, batch: Any) -> Floats:
+        """What each of B examples adds to the scores, (B, 2 to 4): its loss and the weight of it; where something is right
+        or wrong, how much of it is right, and of how much, where that is not the weight."""
+        ...
+
+    def reading(self, model: nn.Module, input: Any, result: Any, options: OptionsType) -> Reading:
+        """One input and what the model said of it, such that the pass can be repeated and looked into."""
+        ...
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """At most n of the validation examples, in equal distances, as `predict` takes them."""
         ...

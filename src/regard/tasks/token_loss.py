@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.evaluation.sufficient_statistics import Floats
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
 from regard.tasks.offers import has_states
 
@@ -38,6 +40,15 @@ def token_losses(model: Any, inputs: tuple[Tensor | None, ...], targets: Tensor,
         for part, own in zip(states.split(rows), wanted.split(rows), strict=True)
     ]
     return torch.cat(losses)
+
+
+def row_costs(model: Any, inputs: tuple[Tensor | None, ...], targets: Tensor, mask: Tensor | None) -> Floats:
+    """The cross entropy of each row of `targets` (B, T) where `mask` is True, summed, and over how many tokens: (B, 2)."""
+    losses = token_losses(model, inputs, targets, mask).double().cpu().numpy()
+    rows = (torch.ones_like(targets, dtype=torch.bool) if mask is None else mask).nonzero()[:, 0].cpu().numpy()
+    found = np.zeros((len(targets), 2))
+    np.add.at(found, rows, np.stack((losses, np.ones_like(losses)), axis=1))
+    return found
 
 
 def _masked(values: Tensor, mask: Tensor | None) -> Tensor:

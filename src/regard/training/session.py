@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -15,6 +15,7 @@ from regard.config import RunConfig
 from regard.errors import CheckpointError
 from regard.evaluation.baselines.verdict import ScoredBaseline, baseline_fact
 from regard.evaluation.intervals import to_record
+from regard.inspection.probes import ProbeRecorder
 from regard.runs import averaging, checkpoints, metrics, names, selection
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import write_atomically
@@ -22,7 +23,7 @@ from regard.runs.folder import RunFolder
 from regard.runs.metrics import Metrics
 from regard.runs.ranking import rank_key
 from regard.runs.tensors import count_bytes
-from regard.tasks.task import Prepared, Validation
+from regard.tasks.task import Prepared, UsableTask, Validation
 from regard.training import fine_tuning, intervals
 from regard.training.card import model_card
 from regard.training.ema import WeightEMA
@@ -60,6 +61,9 @@ class Session:
         self.init_facts = (*facts, *fine_tuning.facts(model, lr_factors, config.training))
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
         self.state = TrainingState(order=order_settings(config), best_by=config.training.best_by)
+        self.probes = ProbeRecorder(
+            run=run, task=cast(UsableTask[Any], prepared.task), valid=prepared.valid, settings=config.inspection
+        )
         self.steps_per_epoch = intervals.steps_per_epoch(len(prepared.train.order(0)), config.training)
         self.trainer = Trainer(
             model=model,
@@ -127,6 +131,7 @@ class Session:
     def train(self) -> Iterator[Event]:
         """Train to the end, or to a signal."""
         yield self.report()
+        self.probes.begin(self.state.cursor.step)
         with Metrics(self.run) as log, catch_stop_signals() as stop:
             end = self._end(stop.number)
             if self._validation_is_missing(end) and end != SIGNAL:
@@ -154,6 +159,7 @@ class Session:
         """Make updates, with validations and saves between them, until there is a reason to stop; return it."""
         saved = time.monotonic()
         self.trainer.model.train()
+        yield from self._record_probes()  # of the network before its first update; of a step that a kill left without
         for update in updates(self.trainer, self.state.cursor):
             self.state.validation = None
             self.state.seconds += update.seconds
@@ -165,6 +171,7 @@ class Session:
             if validate:
                 yield from self._validate(log)
                 end = end or self._end(stop.number)  # it may end the patience
+            yield from self._record_probes(ends=end is not None and end != SIGNAL)
             seconds = time.monotonic() - saved
             if validate or end or intervals.save_is_due(self.config.training, step=update.step, seconds=seconds):
                 yield self._save(log)
@@ -210,6 +217,17 @@ class Session:
         log.append({"kind": "valid", "epoch": state.cursor.epoch, **record})
         yield Validated(step=state.cursor.step, validation=validation, best=best)
         yield from self._overfitting(validation.loss)
+
+    def _record_probes(self, *, ends: bool = False) -> Iterator[Noted]:
+        """Trace the probe examples where that is due, with the weights that a validation scores."""
+        step = self.state.cursor.step
+        if not self.probes.is_due(step, ends=ends):
+            return
+        began = time.monotonic()
+        with self.trainer.ema.swapped_in() if self.trainer.ema is not None else nullcontext():
+            notes = self.probes.record(self.trainer.model, step)
+        self.state.seconds += time.monotonic() - began
+        yield from (Noted(text=note) for note in notes)
 
     def _overfitting(self, loss: float) -> Iterator[Noted]:
         """Follow the validation loss; say so once when it has risen."""

@@ -27,8 +27,9 @@ from regard.tasks.evaluation import Evaluation
 from regard.tasks.max_length import longest_text, refuse_short
 from regard.tasks.offers import device_of
 from regard.tasks.options import Count, Options, no_count
+from regard.tasks.probe_example import ProbeExample, probe_rows
 from regard.tasks.running_text import RunningTextTask
-from regard.tasks.task import Sample, sample_rows
+from regard.tasks.task import Examples, Indices, Sample, sample_rows
 
 SAMPLE_TOKENS = 32  # of each segment that a validation shows
 
@@ -49,6 +50,10 @@ class HiddenTextTask(RunningTextTask):
     @abstractmethod
     def guesses(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
         """For some segments what is shown of them, what is hidden, and what the model takes it for."""
+
+    @abstractmethod
+    def blanked(self, batch: SegmentBatch) -> Iterator[tuple[str, str]]:
+        """Each segment with blanks in the place of what is hidden, always the same, and what that is."""
 
     def initialise(self, model: nn.Module) -> None:
         """Put given word vectors into the embedding; refuse a network that cannot read a whole segment."""
@@ -125,11 +130,21 @@ class HiddenTextTask(RunningTextTask):
 
     def samples(self, model: nn.Module, text: SegmentExamples, decoding: DecodingConfig) -> tuple[Sample, ...]:
         """The guesses for some segments, cut to what people read."""
-        batch = text.batch(np.array(sample_rows(len(text))), device_of(model))
+        return self.guesses(model, self._cut(text, np.array(sample_rows(len(text))), device_of(model)), decoding)
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """Some segments with blanks, to be filled in while the model learns."""
+        assert isinstance(examples, SegmentExamples)
+        batch = self._cut(examples, np.array(probe_rows(examples.lengths, n)), torch.device("cpu"))
+        return [ProbeExample(title=text, input=text, expected=hidden) for text, hidden in self.blanked(batch)]
+
+    def _cut(self, text: SegmentExamples, rows: Indices, device: torch.device) -> SegmentBatch:
+        """Some segments, cut to what people read."""
+        batch = text.batch(rows, device)
         lengths = batch.lengths.clip(max=SAMPLE_TOKENS + ENDS)
         ids = batch.ids[:, : int(lengths.max())].copy()
         ids[np.arange(len(ids)), lengths - 1] = self.tokenizer.end_id
-        return self.guesses(model, replace(batch, ids=ids, lengths=lengths), decoding)
+        return replace(batch, ids=ids, lengths=lengths)
 
 
 def batches(model: nn.Module, text: SegmentExamples, *, progress: Count = no_count) -> Iterator[SegmentBatch]:

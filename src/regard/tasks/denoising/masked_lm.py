@@ -28,7 +28,6 @@ from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats
 from regard.parts.losses import CHUNK_ELEMENTS, output_cross_entropy
-from regard.tasks.attention import AttentionWeights, read_attention, token_labels
 from regard.tasks.baseline_inputs import MOST_TOKENS, stretches
 from regard.tasks.batches import padded
 from regard.tasks.denoising.base import HiddenTextTask, batches
@@ -45,6 +44,7 @@ from regard.tasks.denoising.fill_mask import (
 )
 from regard.tasks.offers import device_of, has_masked_head
 from regard.tasks.options import Count, Options, no_count
+from regard.tasks.reading import Reading, read_positions, token_label
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices, Sample
@@ -159,19 +159,21 @@ class MaskedLMTask(HiddenTextTask):
         return found
 
     def guesses(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
+        shown, hidden = self._masked(batch)
+        inputs, _ = self._inputs(batch, shown, hidden)
+        guessed = _logits(model, *inputs).argmax(dim=1).split(hidden.sum(axis=1).tolist())
+        samples = zip(self.blanked(batch), guessed, strict=True)
+        return tuple((text, was, self._list(own.tolist())) for (text, was), own in samples)
+
+    def blanked(self, batch: SegmentBatch) -> Iterator[tuple[str, str]]:
+        for ids, shown, hidden, length in zip(batch.ids, *self._masked(batch), batch.lengths, strict=True):
+            text = show_blanks(shown[1 : length - 1].tolist(), (self.mask_id,), self.tokenizer)
+            yield text, self._list(ids[hidden].tolist())
+
+    def _masked(self, batch: SegmentBatch) -> tuple[Indices, Choices]:
+        """What is hidden of a batch, all of it as masks: people cannot look for what was replaced."""
         _, hidden = self.hide(batch, anew=False)
-        shown = np.where(hidden, self.mask_id, batch.ids)  # all as masks: people cannot look for what was replaced
-        inputs, targets = self._inputs(batch, shown, hidden)
-        counts = hidden.sum(axis=1).tolist()
-        guessed = _logits(model, *inputs).argmax(dim=1).split(counts)
-        return tuple(
-            (
-                show_blanks(ids[1 : length - 1].tolist(), (self.mask_id,), self.tokenizer),
-                self._list(was),
-                self._list(own),
-            )
-            for ids, length, was, own in zip(shown, batch.lengths, targets.split(counts), guessed, strict=True)
-        )
+        return np.where(hidden, self.mask_id, batch.ids), hidden
 
     def predict(self, model: nn.Module, inputs: Sequence[str], options: MaskOptions) -> Results[Filled]:
         """Fill the blanks of texts, each with one token: the `top` likeliest for each, and the text with the best."""
@@ -195,11 +197,15 @@ class MaskedLMTask(HiddenTextTask):
             for blanks, own in zip(found, read, strict=True)
         )
 
-    def attention(self, model: Any, text: str, result: Filled, options: MaskOptions) -> AttentionWeights:
-        """How the tokens of a text with blanks attend to each other."""
+    def reading(self, model: Any, text: str, result: Filled, options: MaskOptions) -> Reading:
+        """A text with blanks, to look into."""
         ids = self._row(only_window(find_blanks(text, self.tokenizer), most_tokens(model, n_specials=2)))
         inputs, lengths = padded([ids], self.tokenizer.pad_id, device_of(model))
-        return read_attention(model, lambda: model(inputs, lengths), token_labels(self.tokenizer, ids))
+        return Reading(
+            forward=lambda: model(inputs, lengths),
+            places=(("", read_positions(self.tokenizer, ids, text, name="token")),),
+            outputs=partial(token_label, self.tokenizer),
+        )
 
     def _row(self, blanks: Blanks) -> list[int]:
         """What an encoder reads of a text with blanks."""
@@ -230,8 +236,8 @@ class MaskedLMTask(HiddenTextTask):
         ids, lengths, places, targets = (torch.from_numpy(array).to(batch.device) for array in arrays)
         return (ids, lengths, places), targets
 
-    def _list(self, tokens: Tensor) -> str:
-        return list_texts(map(self.tokenizer.piece_text, tokens.tolist()))
+    def _list(self, ids: Sequence[int]) -> str:
+        return list_texts(map(self.tokenizer.piece_text, ids))
 
 
 def _states(model: Any, ids: Tensor, lengths: Tensor, places: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ A segment of text with its gaps is a pair like any other: loss and model are tho
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
@@ -27,7 +27,6 @@ from regard.evaluation.baselines.kneser_ney import KneserNey, windows
 from regard.evaluation.perplexity import text_scores
 from regard.evaluation.scores import Score
 from regard.evaluation.sufficient_statistics import Floats
-from regard.tasks.attention import AttentionWeights, written_attention
 from regard.tasks.baseline_inputs import MOST_TOKENS, bounded_rows, in_chunks
 from regard.tasks.batches import padded
 from regard.tasks.denoising.base import HiddenTextTask
@@ -46,10 +45,11 @@ from regard.tasks.denoising.fill_mask import (
 from regard.tasks.generation import Generator, in_batches, longest_output
 from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import GenerationOptions
+from regard.tasks.reading import Reading, decoder_reading, read_positions
 from regard.tasks.results import Results
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices, Sample
-from regard.tasks.token_loss import token_loss, token_losses
+from regard.tasks.token_loss import row_costs, token_loss
 from regard.tasks.translation.examples import PairBatch, pair_batch, source_row
 
 GAP_TOKENS = 16  # the most that are written for a gap, the gap's own among them, where nobody says how many
@@ -127,27 +127,30 @@ class DenoisingTask(HiddenTextTask):
 
     def costs(self, model: Any, batch: SegmentBatch) -> Floats:
         inputs, targets, mask = self._pairs(batch, anew=False).teacher_forced()
-        losses = token_losses(model, inputs, targets, mask).double().cpu().numpy()
-        found = np.zeros((len(mask), 2))
-        np.add.at(found, mask.nonzero()[:, 0].cpu().numpy(), np.stack((losses, np.ones_like(losses)), axis=1))
-        return found
+        return row_costs(model, inputs, targets, mask)
 
     def guesses(self, model: nn.Module, batch: SegmentBatch, decoding: DecodingConfig) -> tuple[Sample, ...]:
         if not can_decode(model):
             return ()
-        sources, targets = self.hide(batch, anew=False)
-        counts = [sum(id in self.gaps for id in source) for source in sources]
+        sources, _ = self.hide(batch, anew=False)
+        counts = self._counts(sources)
         ended = [source_row(self.tokenizer, source) for source in sources]
         greedy = GenerationOptions(decoding=replace(decoding, beam=1, sample=False))
         written = self._generate(self._generator(model, greedy), ended, counts)
         return tuple(
-            (
-                show_blanks(source, self.gaps, self.tokenizer),
-                list_texts(self.tokenizer.decode(ids) for ids, _ in self.spans(target, [0.0] * len(target), count)),
-                list_texts(self.tokenizer.decode(ids) for ids, _ in self.spans(one.ids, one.log_probs, count)),
-            )
-            for source, target, one, count in zip(sources, targets, written, counts, strict=True)
+            (text, was, list_texts(self.tokenizer.decode(ids) for ids, _ in self.spans(one.ids, one.log_probs, count)))
+            for (text, was), one, count in zip(self.blanked(batch), written, counts, strict=True)
         )
+
+    def blanked(self, batch: SegmentBatch) -> Iterator[tuple[str, str]]:
+        sources, targets = self.hide(batch, anew=False)
+        for source, target, count in zip(sources, targets, self._counts(sources), strict=True):
+            hidden = (self.tokenizer.decode(ids) for ids, _ in self.spans(target, [0.0] * len(target), count))
+            yield show_blanks(source, self.gaps, self.tokenizer), list_texts(hidden)
+
+    def _counts(self, sources: Sequence[Sequence[int]]) -> list[int]:
+        """How many gaps each text has."""
+        return [sum(id in self.gaps for id in source) for source in sources]
 
     def predict(self, model: nn.Module, inputs: Sequence[str], options: GenerationOptions) -> Results[Filled]:
         """Fill the blanks of texts, each with as many tokens as the model writes."""
@@ -184,10 +187,25 @@ class DenoisingTask(HiddenTextTask):
             self._filled(blanks, own, list(islice(written, len(own)))) for blanks, own in zip(found, read, strict=True)
         )
 
-    def attention(self, model: Any, text: str, result: Filled, options: GenerationOptions) -> AttentionWeights:
-        """How the model attended to a text with blanks while it wrote what it fills them with."""
-        source = self._row(only_window(find_blanks(text, self.tokenizer), most_tokens(model, n_specials=1)))
-        return written_attention(model, Vocabulary(self.tokenizer, self.tokenizer), source, result.ids)
+    def reading(self, model: Any, text: str, result: Filled, options: GenerationOptions) -> Reading:
+        """A text with blanks, and what was written for them, to look into."""
+        found, most = find_blanks(text, self.tokenizer), most_tokens(model, n_specials=1)
+        blanks = only_window(found, most)
+        source, generator = self._row(blanks), self._generator(model, options)
+        ids, lengths = padded([source], self.tokenizer.pad_id, generator.device)
+        read = read_positions(self.tokenizer, source, text, name="source")
+        return decoder_reading(
+            model,
+            generator,
+            result.ids,
+            forward=lambda target: model(ids, lengths, target),
+            inputs=(ids, lengths),
+            limit=self._limits(generator, [blanks.count])[0],
+            result=lambda decoded: self._filled(found, found.windows(most), [decoded.best]),
+            source=(("source_embedding", read), ("encoder", read)),
+            memory=read,
+            rules=[self._beginning(1)],
+        )
 
     def _generator(self, model: Any, options: GenerationOptions) -> Generator:
         decoding = replace(options.decoding or self.config.decoding, n_best=1)
@@ -224,11 +242,18 @@ class DenoisingTask(HiddenTextTask):
     ) -> list[Hypothesis]:
         """Let the model write what is hidden in texts with so many gaps."""
         inputs = padded(sources, self.tokenizer.pad_id, generator.device)
-        longest = [generator.decoding.max_length or GAP_TOKENS * count + 1 for count in counts]
-        limits = torch.tensor(longest, device=generator.device).clamp(max=longest_output([generator.decoder]))
-        begin = ForcedPrefix([[self.gaps[0]]] * len(sources))  # as every target does
-        prompt = generator.target_prompt(len(sources))
+        limits = torch.tensor(self._limits(generator, counts), device=generator.device)
+        prompt, begin = generator.target_prompt(len(sources)), self._beginning(len(sources))
         return [one.best for one in generator.decode(inputs, limits, prompt=prompt, rules=[begin], keys=keys)]
+
+    def _limits(self, generator: Generator, counts: Sequence[int]) -> list[int]:
+        """The most tokens that are written for so many gaps each."""
+        longest = longest_output([generator.decoder])
+        return [min(generator.decoding.max_length or GAP_TOKENS * count + 1, longest) for count in counts]
+
+    def _beginning(self, n_texts: int) -> ForcedPrefix:
+        """Every target begins with the first gap."""
+        return ForcedPrefix([[self.gaps[0]]] * n_texts)
 
     def spans(self, ids: Sequence[int], log_probs: Sequence[float], count: int) -> list[Span]:
         """What was written behind each of so many gap tokens; nothing, without any probability, for one that is missing."""

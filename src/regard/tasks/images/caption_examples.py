@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.data.captions.storage import CaptionSet
+from regard.data.images.decoding import Pixels
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.batches import pad
 from regard.tasks.images.image_examples import BatchedImages
@@ -24,6 +25,11 @@ class CaptionBatch:
     target: Tensor
     lengths: Tensor
     image_of: Tensor
+
+    def teacher_forced(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The tokens (B, T) that a model reads, those that it is to predict, and the mask (B, T) without padding."""
+        read, written = self.target[:, :-1], self.target[:, 1:]
+        return read, written, torch.arange(written.shape[1], device=written.device) < self.lengths[:, None]
 
 
 class CaptionExamples(BatchedImages):
@@ -44,11 +50,16 @@ class CaptionExamples(BatchedImages):
         images = self.images.images(indices)
         return CaptionBatch(*(torch.from_numpy(array).to(device) for array in (images, target, lengths, image_of)))
 
-    def references(self, n: int) -> list[list[str]]:
-        """Return the captions of the first `n` images as lists of references: the first of each image, the second, …
+    def inputs(self, indices: Indices) -> list[Pixels]:
+        """Some images, as they are given to be captioned."""
+        return list(self.images.images(indices))
+
+    def references(self, indices: Indices | int) -> list[list[str]]:
+        """Return the captions of some images, or of the first so many, as lists of references: the first of each image, …
 
         Of an image with fewer captions than another, the last one stands again, which changes no score.
         """
-        own = [self.captions.captions_of(image) for image in range(n)]
+        wanted = np.arange(indices) if isinstance(indices, int) else indices
+        own = [self.captions.captions_of(image) for image in wanted.tolist()]
         most = max(map(len, own), default=0)
         return [[captions[min(number, len(captions) - 1)] for captions in own] for number in range(most)]

@@ -84,7 +84,7 @@ def generate_captions(
     normalise:   from bytes (B, H, W, C) to what the model reads
     max_length:  the most tokens before the end of a caption, unless the search settings name another number
     """
-    limit = min(generator.decoding.max_length or 1 + max_length, longest_output([generator.decoder]))
+    limit = caption_limit(generator, max_length)
 
     def write(numbers: list[int]) -> list[Caption]:
         """Write the captions of a batch; sampling is seeded by their numbers."""
@@ -103,6 +103,11 @@ def generate_captions(
         name=lambda number: f"The caption of {names[number]}",
         progress=progress,
     )
+
+
+def caption_limit(generator: Generator, max_length: int) -> int:
+    """The most tokens of a caption, the end token counted; `max_length` as for `generate_captions`."""
+    return min(generator.decoding.max_length or 1 + max_length, longest_output([generator.decoder]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

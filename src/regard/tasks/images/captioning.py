@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.config import DecodingConfig, RunConfig
@@ -38,16 +39,20 @@ from regard.tasks.images.caption_generation import (
     Caption,
     CaptionOptions,
     attention_maps,
+    caption_limit,
     generate_captions,
 )
 from regard.tasks.images.image_examples import ImageList, ReadsImages
 from regard.tasks.images.preprocessing import ImageInput, ImageTable, decode_inputs, image_notes, split_to_score
 from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import Options, Progress
+from regard.tasks.probe_example import ProbeExample, probe_rows
+from regard.tasks.reading import Reading, decoder_reading, image_positions, patch_positions
 from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import N_SAMPLES, Examples, Indices, Prepared, Validation
-from regard.tasks.token_loss import token_loss
+from regard.tasks.token_loss import row_costs, token_loss
+from regard.tasks.translation.alignment import words_of_ids
 from regard.tasks.word_vectors import WordVectors
 
 MOST_IMAGES = 4000  # among which the nearest is searched for
@@ -120,9 +125,16 @@ class CaptioningTask:
         if model.training and self.augmentation.changes:
             seed = int(torch.randint(2**62, ()))  # torch's generator has the seed of this very update
             images = self.augmentation.changed(images, seed=seed)
-        read, written = batch.target[:, :-1], batch.target[:, 1:]
-        mask = torch.arange(written.shape[1], device=written.device) < batch.lengths[:, None]
+        read, written, mask = batch.teacher_forced()
         return token_loss(model, (images, read, batch.image_of), written, mask, smoothing=smoothing)
+
+    def costs(self, model: Any, batch: CaptionBatch) -> NDArray[np.float64]:
+        """The loss of all captions of each image, and their tokens: (I, 2)."""
+        read, written, mask = batch.teacher_forced()
+        rows = row_costs(model, (self.table.normalise(batch.images), read, batch.image_of), written, mask)
+        found = np.zeros((len(batch.images), 2))
+        np.add.at(found, batch.image_of.cpu().numpy(), rows)
+        return found
 
     def validate(self, model: nn.Module, examples: Examples, decoding: DecodingConfig, *, n_samples: int) -> Validation:
         """Loss and perplexity of all captions, BLEU and chrF of the first `n_samples` images, captioned greedily."""
@@ -198,10 +210,8 @@ class CaptioningTask:
             Caption(image=one.name, problem=one.problem) if one.pixels is None else next(captions) for one in decoded
         )
 
-    def evaluate(self, model: nn.Module, files: Sequence[str], options: CaptionOptions) -> Evaluation:
-        """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
-        check_metrics(options.metrics)
-        check_tokenizer(options.tokenize)
+    def read(self, files: Sequence[str], options: CaptionOptions) -> CaptionExamples:
+        """Read images with captions to be scored."""
         split, asked = split_to_score(options.split)
         captions = read_captions(
             files,
@@ -212,7 +222,14 @@ class CaptioningTask:
             asked=asked,
             progress=options.progress,
         )
-        examples, count = self.examples(captions), len(captions.image_set)
+        return self.examples(captions)
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: CaptionOptions) -> Evaluation:
+        """Write a caption for each image: BLEU and chrF against all of its captions, and the perplexity of these."""
+        check_metrics(options.metrics)
+        check_tokenizer(options.tokenize)
+        examples = self.read(files, options)
+        captions, count = examples.captions, len(examples)
         names, references = examples.places(np.arange(count)), examples.references(count)
         began = time.perf_counter()
         predictions = self._generate(model, captions.image_set, names, options)
@@ -237,6 +254,34 @@ class CaptioningTask:
             notes=image_notes(captions.image_set, captions.left_out()),
         )
 
+    def reading(self, model: Any, image: ImageInput, result: Caption, options: CaptionOptions) -> Reading:
+        """An image and its best caption, to look into."""
+        pixels, output = self.table.decode(image), result.outputs[0]
+        generator = self._generator(model, options)
+        images = self.table.normalise(torch.tensor(pixels, device=generator.device)[None])
+        places, memory = image_positions(model.image), patch_positions(model.grid)
+        return decoder_reading(
+            model,
+            generator,
+            output.written(self.tokenizer),
+            forward=lambda target: model(images, target),
+            inputs=images,
+            limit=caption_limit(generator, self.table.longest),
+            result=lambda decoded: replace(result, outputs=tuple(map(generator.output, decoded.hypotheses))),
+            source=(("image", places), ("memory", memory)),
+            memory=memory,
+            words=words_of_ids(self.tokenizer, output.ids),
+            image=pixels,
+        )
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """Some images, to be captioned while the model learns."""
+        assert isinstance(examples, CaptionExamples)
+        rows = np.array(probe_rows(np.zeros(len(examples)), n), np.int64)
+        captions = [examples.captions.captions_of(row)[0] for row in rows.tolist()]
+        found = zip(examples.places(rows), examples.images.images(rows), captions, strict=True)
+        return [ProbeExample(title=place, input=pixels, expected=caption) for place, pixels, caption in found]
+
     def attention_maps(self, model: nn.Module, image: ImageInput, ids: Sequence[int]) -> AttentionMaps:
         """Return where a model attends to in an image while it writes the tokens of a caption, word by word."""
         pixels = torch.tensor(self.table.decode(image), device=device_of(model))
@@ -246,16 +291,18 @@ class CaptioningTask:
         self, model: Any, images: ReadsImages, names: Sequence[str], options: CaptionOptions
     ) -> list[Caption]:
         """Write captions for the first images, as many as there are names."""
-        decoding = options.decoding or self.config.decoding
-        generator = Generator(self.tokenizer, model, decoding, options, device=device_of(model))
         return generate_captions(
-            generator,
+            self._generator(model, options),
             images,
             names,
             normalise=self.table.normalise,
             max_length=self.table.longest,
             progress=partial(options.progress, "writing"),
         )
+
+    def _generator(self, model: Any, options: CaptionOptions) -> Generator:
+        decoding = options.decoding or self.config.decoding
+        return Generator(self.tokenizer, model, decoding, options, device=device_of(model))
 
     def _mean_loss(self, model: nn.Module, examples: CaptionExamples) -> float:
         """The mean cross entropy of the captions' tokens, their end tokens among them, in nats."""

@@ -28,14 +28,14 @@ from regard.evaluation.baselines.constant import MajorityClass
 from regard.evaluation.baselines.nearest_mean import NearestMean
 from regard.evaluation.baselines.thumbnails import MOST_SIDE, thumbnails
 from regard.evaluation.scores import Score
-from regard.evaluation.sufficient_statistics import Statistics
+from regard.evaluation.sufficient_statistics import Floats, Statistics
 from regard.models.presets import usual_image_size
 from regard.parts.taps import recording
 from regard.tasks.attention import SELF_ATTENTION
 from regard.tasks.baseline_inputs import evenly, in_parts
 from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import read_in_batches
-from regard.tasks.class_evaluation import class_sections, class_statistics
+from regard.tasks.class_evaluation import class_costs, class_sections, class_statistics
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.images.block_ablation import ablate_blocks, ablation_note, ablation_section, check_ablatable
 from regard.tasks.images.caption_generation import AttentionMaps
@@ -46,6 +46,8 @@ from regard.tasks.labelling.class_weights import class_weights, weighed, weight_
 from regard.tasks.labelling.labels import label_facts
 from regard.tasks.offers import device_of
 from regard.tasks.options import Count, Options, Progress, no_count
+from regard.tasks.probe_example import ProbeExample, probe_rows
+from regard.tasks.reading import Reading, image_positions
 from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices, Prepared, Validation, sample_rows
@@ -188,9 +190,8 @@ class ImageClassificationTask:
             for one in decoded
         )
 
-    def evaluate(self, model: nn.Module, files: Sequence[str], options: ImageOptions) -> Evaluation:
-        """Classify the images of a test set: loss, accuracy, top-5 accuracy among more than five classes, macro F1."""
-        resnet = check_ablatable(model) if options.blocks else None
+    def read(self, files: Sequence[str], options: Options) -> ImageExamples:
+        """Read labelled images to be scored."""
         split, asked = split_to_score(options.split)
         images = read_images(
             files,
@@ -201,6 +202,17 @@ class ImageClassificationTask:
             asked=asked,
             progress=options.progress,
         )
+        return self.examples(images)
+
+    def costs(self, model: Any, batch: ImageBatch) -> Floats:
+        """The loss of each image, its weight, whether its class is predicted right, and 1: (B, 4)."""
+        logits = self._forward(model, self.table.normalise(batch.images)).cpu()
+        return class_costs(logits, batch.labels, partial(self.cross_entropy, smoothing=0.0))
+
+    def evaluate(self, model: nn.Module, files: Sequence[str], options: ImageOptions) -> Evaluation:
+        """Classify the images of a test set: loss, accuracy, top-5 accuracy among more than five classes, macro F1."""
+        resnet = check_ablatable(model) if options.blocks else None
+        images = self.read(files, options).images
         began = time.perf_counter()
         logits = self.logits(model, images, progress=partial(options.progress, "reading"))
         seconds = time.perf_counter() - began
@@ -236,6 +248,29 @@ class ImageClassificationTask:
             baselines=score_baselines(self, options.baselines, self.examples(images)),
             notes=notes,
         )
+
+    def reading(self, model: nn.Module, image: ImageInput, result: ClassifiedImage, options: Options) -> Reading:
+        """An image, to look into."""
+        pixels = self.table.decode(image)
+        images = self.table.normalise(torch.tensor(pixels, device=device_of(model))[None])
+        return Reading(
+            forward=lambda: self._forward(model, images),
+            places=(("", image_positions(model)),),
+            outputs=lambda number: self.table.labels[number],
+            image=pixels,
+        )
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """Some images, to be classified while the model learns."""
+        assert isinstance(examples, ImageExamples)
+        rows = np.array(probe_rows(np.zeros(len(examples)), n), np.int64)
+        found = zip(
+            examples.places(rows),
+            examples.images.images(rows),
+            self._labels(examples.images.classes[rows]),
+            strict=True,
+        )
+        return [ProbeExample(title=place, input=pixels, expected=label) for place, pixels, label in found]
 
     def attention_maps(self, model: nn.Module, image: ImageInput) -> AttentionMaps:
         """Where the class token attends to in an image, layer by layer, the mean over heads; nothing without attention."""

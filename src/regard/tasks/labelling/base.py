@@ -25,8 +25,8 @@ from regard.data.text.tokenizer import SHARED, Tokenizer
 from regard.errors import ConfigError, UsageError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.scores import Score
+from regard.evaluation.sufficient_statistics import Floats
 from regard.models.presets import FOR_FEW_TEXTS, find_preset
-from regard.tasks.attention import AttentionWeights, read_attention, token_labels
 from regard.tasks.baseline_inputs import in_chunks, ngram_order
 from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import read_in_batches
@@ -48,6 +48,8 @@ from regard.tasks.labelling.report import evaluation_notes, preparation_facts
 from regard.tasks.max_length import longest_text, refuse_short
 from regard.tasks.offers import device_of
 from regard.tasks.options import Count, Options, Progress, no_count
+from regard.tasks.probe_example import ProbeExample, as_text, probe_rows
+from regard.tasks.reading import Positions, Reading, read_positions
 from regard.tasks.results import Result, Results
 from regard.tasks.spec import TaskSpec
 from regard.tasks.task import Examples, Indices, Prepared, Validation, sample_rows
@@ -160,6 +162,15 @@ class LabellingTask(ABC):
         assert batch.targets is not None
         return self.loss_of(self.forward(model, batch), batch.targets, smoothing=smoothing)
 
+    def costs(self, model: Any, batch: SequenceBatch) -> Floats:
+        """The loss of each example, and its weight: (B, 2)."""
+        logits, targets = self.forward(model, batch).cpu(), batch.targets
+        assert targets is not None
+        found = (
+            self.loss_of(logits[row : row + 1], targets[row : row + 1], smoothing=0.0) for row in range(len(targets))
+        )
+        return np.array([(float(loss), weight) for loss, weight in found])
+
     def forward(self, model: Any, batch: SequenceBatch) -> Tensor:
         """The logits of a batch: (B, N), or (B, T, N) of tokens."""
         logits: Tensor = model(batch.inputs, batch.lengths, batch.segments)
@@ -202,12 +213,40 @@ class LabellingTask(ABC):
         sequences = self.encode(inputs, options)
         return self.results(sequences, self.logits(model, sequences, progress=partial(options.progress, "reading")))
 
-    def attention(self, model: Any, text: Any, result: Result, options: LabelOptions) -> AttentionWeights:
-        """How the tokens of a text, and of one that is read with it, attend to each other."""
-        assert self.tokenizer is not None  # nobody names a sequence of vectors on the command line
+    def reading(self, model: Any, text: Any, result: Result, options: LabelOptions) -> Reading:
+        """A text, with one that is read with it, or a sequence of vectors, to look into."""
         batch = self.encode([text], options).batch(np.array([0]), device_of(model))
-        ids = batch.inputs[0, : int(batch.lengths[0])].tolist()
-        return read_attention(model, lambda: self.forward(model, batch), token_labels(self.tokenizer, ids))
+        length = int(batch.lengths[0])
+        if self.tokenizer is None:
+            own = Positions(name="vector", labels=tuple(map(str, range(length))))
+        else:
+            shown = text if isinstance(text, str) else " ".join(text)
+            own = read_positions(self.tokenizer, batch.inputs[0, :length].tolist(), shown, name="token")
+        return Reading(forward=lambda: self.forward(model, batch), places=(("", own),), outputs=self.output_name)
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """Some examples, to be labelled while the model learns."""
+        assert isinstance(examples, SequenceExamples)
+        expected = self.expected(examples.corpus)
+        return [
+            ProbeExample(
+                title=examples.text(row),
+                input=self.given(examples, row),
+                text_b=examples.corpus.ragged["text_b"].text(row) if self.table.pairs else "",
+                expected=as_text(expected[row]),
+            )
+            for row in probe_rows(examples.lengths, n)
+        ]
+
+    def given(self, examples: SequenceExamples, row: int) -> Any:
+        """What `predict` takes of an example: its first text, or its vectors."""
+        if isinstance(examples.sequences, VectorSequences):
+            return examples.sequences.vectors(row)
+        return examples.corpus.ragged["text"].text(row)
+
+    def output_name(self, number: int) -> str:
+        """What a number of the logits stands for."""
+        return self.table.labels[number] if self.table.labels else "value"
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: LabelOptions) -> Evaluation:
         """Label a test set, and score it by the loss and the task's metrics."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -18,11 +18,12 @@ from regard.evaluation.baselines.constant import MajorityClass
 from regard.evaluation.baselines.naive_bayes import NaiveBayes
 from regard.evaluation.baselines.nearest_mean import NearestMean
 from regard.evaluation.scores import Score
-from regard.tasks.class_evaluation import class_probabilities, class_sections, class_statistics
+from regard.evaluation.sufficient_statistics import Floats
+from regard.tasks.class_evaluation import class_costs, class_probabilities, class_sections, class_statistics
 from regard.tasks.evaluation import Evaluation
 from regard.tasks.labelling.base import LabellingTask
 from regard.tasks.labelling.class_weights import class_weights, weighed, weight_facts, weight_signature
-from regard.tasks.labelling.examples import Logits, SequenceExamples, Sequences
+from regard.tasks.labelling.examples import Logits, SequenceBatch, SequenceExamples, Sequences
 from regard.tasks.results import Result, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices
@@ -79,6 +80,11 @@ class ClassificationTask(LabellingTask):
         wanted = targets.to(logits.device)
         losses = F.cross_entropy(logits.float(), wanted, label_smoothing=smoothing, reduction="none")
         return weighed(losses, targets, self.class_weights)
+
+    def costs(self, model: Any, batch: SequenceBatch) -> Floats:
+        """The loss of each example, its weight, whether its class is predicted right, and 1: (B, 4)."""
+        assert batch.targets is not None
+        return class_costs(self.forward(model, batch).cpu(), batch.targets, partial(self.loss_of, smoothing=0.0))
 
     @cached_property
     def class_weights(self) -> Tensor | None:

@@ -17,6 +17,7 @@ from regard.runs.json_files import read_json
 
 FILE = "labels.json"
 MOST_FILE = 256 * MEGABYTE
+POOLINGS = ("mean", "class")
 N_SHOWN = 8  # labels that a report lists with their counts
 
 
@@ -31,6 +32,8 @@ class LabelTable:
     offset, scale:  numbers are learned as (number - offset) / scale
     n_features:     of the vectors that are labelled; 0 for text
     pairs:          whether two texts together were labelled
+    pooling:        of texts that are compared, what of its states is a text's vector: their mean, or the class token's
+    normalised:     whether `embed` divides those vectors by their lengths, which cosines do not ask for
     """
 
     labels: tuple[str, ...] = ()
@@ -39,6 +42,8 @@ class LabelTable:
     scale: float = 1.0
     n_features: int = 0
     pairs: bool = False
+    pooling: str = "mean"
+    normalised: bool = False
 
     @property
     def n_outputs(self) -> int:
@@ -74,7 +79,11 @@ class LabelTable:
                 scale=float(kept["scale"] if "scale" in kept else kept["deviation"]),
                 n_features=int(kept["n_features"]),
                 pairs=bool(kept["pairs"]),
+                pooling=str(kept.get("pooling", "mean")),
+                normalised=bool(kept.get("normalised", False)),
             )
+            if table.pooling not in POOLINGS:
+                raise ValueError(f"its pooling is {table.pooling[:20]}")
             if len(table.counts) != len(table.labels) or not isfinite(table.offset) or not isfinite(table.scale):
                 raise ValueError("its values do not belong together")
             return table

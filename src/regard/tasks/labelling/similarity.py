@@ -6,7 +6,8 @@
 
 One encoder reads each text by itself, so that texts have vectors that compare: `embed` gives the very same. Scores are
 learned as cosines: the lowest of the training data as 0, texts at right angles, and the highest as 1. They are told in the
-unit of the data. A network of the caller's own offers `encode(ids, lengths)`, or returns a vector for each text (B, D).
+unit of the data. A network of the caller's own offers `encode(ids, lengths)`, or returns a vector for each text (B, D). An
+imported sentence encoder may have the class token's state in the place of the mean (`LabelTable.pooling`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -94,7 +95,7 @@ class SimilarityTask(RegressionTask):
 
     def forward(self, model: Any, batch: SequenceBatch) -> Tensor:
         """The cosines (B, 1) of the pairs of a batch."""
-        first, second = text_vectors(model, batch.inputs, batch.lengths).float().chunk(2)
+        first, second = text_vectors(model, batch.inputs, batch.lengths, pooling=self.table.pooling).float().chunk(2)
         return F.cosine_similarity(first, second)[:, None]
 
     def read(self, files: Sequence[str], options: Options) -> SequenceExamples:
@@ -136,11 +137,14 @@ class SimilarityTask(RegressionTask):
         return [("scores", f"from {self.table.offset:g} to {self.table.offset + self.table.scale:g}")]
 
 
-def text_vectors(model: Any, ids: Tensor, lengths: Tensor) -> Tensor:
-    """The vectors (B, D) of texts: the mean of their states, as `Embedder` has it."""
+def text_vectors(model: Any, ids: Tensor, lengths: Tensor, *, pooling: str = "mean") -> Tensor:
+    """The vectors (B, D) of texts: the mean of their states, or the first, as `Embedder` has it."""
     if can_encode(model):
+        states: Tensor = model.encode(ids, lengths)
+        if pooling == "class":
+            return states[:, 0]
         padding = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
-        return model.encode(ids, lengths).masked_fill(padding[..., None], 0.0).sum(1) / lengths[:, None]
+        return states.masked_fill(padding[..., None], 0.0).sum(1) / lengths[:, None]
     vectors: Tensor = model(ids, lengths, None)
     if vectors.shape[:-1] != ids.shape[:1]:
         raise ConfigError(

@@ -26,7 +26,7 @@ from regard.evaluation.classification import accuracy
 from regard.evaluation.entities import are_entities, entity_report, entity_scores, tag_report, tag_statistics
 from regard.evaluation.intervals import Interval, clustered_share
 from regard.evaluation.scores import Score
-from regard.evaluation.sufficient_statistics import Statistics
+from regard.evaluation.sufficient_statistics import Floats, Statistics
 from regard.tasks.baseline_inputs import sequences
 from regard.tasks.class_evaluation import softmax
 from regard.tasks.evaluation import Evaluation, Section
@@ -129,6 +129,16 @@ class TaggingTask(LabellingTask):
         wanted = targets.to(logits.device)
         return F.cross_entropy(logits.float(), wanted, label_smoothing=smoothing, reduction="sum"), len(targets)
 
+    def costs(self, model: Any, batch: SequenceBatch) -> Floats:
+        """The loss of the tags of each sequence, their number, and how many are predicted right: (B, 3)."""
+        assert batch.targets is not None
+        logits, targets = self.forward(model, batch).float().cpu(), batch.targets
+        losses = (
+            F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=NOTHING, reduction="none").double().sum(1)
+        )
+        counts = (targets != NOTHING).sum(1), (logits.argmax(2) == targets).sum(1)
+        return torch.stack((losses, *counts), dim=1).numpy()
+
     def sequences(self, corpus: Corpus) -> Sequences:
         if self.tokenizer is None:
             return super().sequences(corpus)
@@ -140,6 +150,11 @@ class TaggingTask(LabellingTask):
         if any(options.texts_b):
             raise UsageError("A sentence whose words are tagged has no second text.", "Leave the second texts out.")
         return WordSequences.of_inputs(inputs, self.tokenizer, longest=self.longest)
+
+    def given(self, examples: SequenceExamples, row: int) -> Any:
+        if isinstance(examples.sequences, WordSequences):
+            return examples.sequences.words(row)
+        return super().given(examples, row)
 
     def logits(self, model: nn.Module, sequences: Sequences, *, progress: Count = no_count) -> list[Logits]:
         """The logits of each word's or vector's tags, (N, n_tags), of each sequence; `progress` is told of segments."""

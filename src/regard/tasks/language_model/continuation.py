@@ -18,7 +18,7 @@ from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
 from regard.decoding.result import Decoded, Hypothesis
 from regard.decoding.sampling import COLD
-from regard.decoding.search import can_stream
+from regard.decoding.search import WatchedSearch, can_stream
 from regard.decoding.sliding_context import Sliding
 from regard.errors import UsageError
 from regard.tasks.generation import Generator, Output, in_batches
@@ -124,7 +124,8 @@ class Continuer:
         limit = self.decoding.max_length or MAX_LENGTH
         if self.context is not None and max(map(len, rows), default=0) + limit > self.context:
             return "a text beyond the model's context"
-        return engine.unsupported(self.decoding, banned=bool(self.options.banned), alone=alone)
+        options = self.options
+        return engine.unsupported(self.decoding, banned=bool(options.banned), alone=alone, log_probs=options.log_probs)
 
     def generate(self, prompts: Sequence[str], *, progress: Count | None = None) -> list[Continuation]:
         """Go on from each prompt; an empty one begins a document."""
@@ -185,6 +186,17 @@ class Continuer:
         if not can_stream(self.decoding):
             raise UsageError("A beam search cannot show its text before its end.", "Sample, or set the beam to 1.")
         return self._stream(self._encode(prompt))  # what is wrong with a prompt is told at once
+
+    def watch(self, prompt: str, beginning: Sequence[int]) -> WatchedSearch:
+        """Search for what follows a prompt, behind a given beginning of it, and keep what happens at each step."""
+        begun = self._encode(prompt)
+        limit = int(self._limits([begun])[0])
+        return self.generator.watch(1, limit, beginning, prompt=self._prompt([begun]))
+
+    def continuation(self, prompt: str, decoded: Decoded) -> Continuation:
+        """What is told of hypotheses that follow a prompt."""
+        outputs = tuple(self._output(self._encode(prompt), one) for one in decoded.hypotheses)
+        return Continuation(prompt=prompt, unknown=tuple(self.tokenizer.unknown(prompt)), outputs=outputs)
 
     def _stream(self, begun: list[int]) -> Iterator[str]:
         growth = TextGrowth(self.tokenizer, begun)

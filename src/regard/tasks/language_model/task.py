@@ -22,8 +22,8 @@ from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.baselines.kneser_ney import KneserNey, windows
 from regard.evaluation.perplexity import cross_entropy_statistics, text_scores
 from regard.evaluation.scores import Score
+from regard.evaluation.sufficient_statistics import Floats
 from regard.models.presets import find_preset
-from regard.tasks.attention import AttentionWeights, read_attention, token_labels
 from regard.tasks.baseline_inputs import MOST_TOKENS, ngram_order, stretches
 from regard.tasks.baselines import score_baselines
 from regard.tasks.batches import fixed_batches, summed_loss
@@ -33,13 +33,17 @@ from regard.tasks.language_model.corpus_loss import text_costs
 from regard.tasks.language_model.examples import WindowBatch, WindowExamples
 from regard.tasks.offers import can_decode, device_of
 from regard.tasks.options import Count, GenerationOptions, no_count
+from regard.tasks.probe_example import ProbeExample
+from regard.tasks.reading import Reading, step_by_step, token_label, written_positions
 from regard.tasks.results import Results
 from regard.tasks.running_text import RunningTextTask
 from regard.tasks.spec import TASKS
 from regard.tasks.task import N_SAMPLES, Examples, Sample
-from regard.tasks.token_loss import token_loss, token_losses
+from regard.tasks.token_loss import row_costs, token_loss, token_losses
+from regard.tasks.translation.alignment import words_of_ids
 
 SAMPLE_TOKENS = 32  # that are given, and that are written, in each
+PROBE_TOKENS = 16  # that are given, and that follow, in each probe example
 
 
 class LanguageModelTask(RunningTextTask):
@@ -52,6 +56,10 @@ class LanguageModelTask(RunningTextTask):
     def loss(self, model: Any, batch: WindowBatch, *, smoothing: float) -> tuple[Tensor, float]:
         """The cross entropy summed over the tokens that follow, and their number."""
         return token_loss(model, _inputs(batch), batch.targets, batch.mask, smoothing=smoothing)
+
+    def costs(self, model: Any, batch: WindowBatch) -> Floats:
+        """The loss of each window, and its tokens: (B, 2)."""
+        return row_costs(model, _inputs(batch), batch.targets, batch.mask)
 
     def scores(self, model: nn.Module, text: WindowExamples, *, progress: Count = no_count) -> list[Score]:
         """Score all of a text by loss, perplexity and, where nothing of it is lost, bits per byte."""
@@ -121,12 +129,41 @@ class LanguageModelTask(RunningTextTask):
         found = self.continuer(model, options).generate(inputs, progress=partial(options.progress, "writing"))
         return Results(found)
 
-    def attention(self, model: Any, text: str, result: Continuation, options: GenerationOptions) -> AttentionWeights:
-        """How the tokens of a prompt and its first continuation attend to those before them, in the model's last context."""
+    def reading(self, model: Any, text: str, result: Continuation, options: GenerationOptions) -> Reading:
+        """A prompt and its first continuation, to look into; the last of it that fits the model's context."""
+        device, output = device_of(model), result.outputs[0]
         prompt = prompt_ids(self.tokenizer, text)
-        ids = [*prompt, *result.outputs[0].ids][-context_length(self.config) :]
-        inputs = torch.tensor([ids], device=device_of(model))
-        return read_attention(model, lambda: model(inputs), token_labels(self.tokenizer, ids), causal=True)
+        ids = [*prompt, *output.ids]
+        cut = max(0, len(ids) - context_length(self.config))
+        reads, writes = ids[cut:], [*ids, *output.written(self.tokenizer)[len(output.ids) :]][cut + 1 :]
+        inputs = torch.tensor([reads], device=device)
+        n_before = 0 if cut else len(prompt) - len(self.tokenizer.encode(text))
+        words = words_of_ids(self.tokenizer, reads[n_before:])
+        continuer = self.continuer(model, options)
+        return Reading(
+            forward=lambda: model(inputs),
+            places=(("", written_positions(self.tokenizer, reads, name="token", n_before=n_before, words=words)),),
+            outputs=partial(token_label, self.tokenizer),
+            writes=tuple(writes),
+            n_given=max(0, len(prompt) - 1 - cut),
+            cached=lambda: step_by_step(model, 1, reads, device),
+            watch=lambda beginning: continuer.watch(text, beginning),
+            result=lambda decoded: continuer.continuation(text, decoded),
+            causal=True,
+        )
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """Beginnings of some stretches of the text, to be gone on from while the model learns."""
+        assert isinstance(examples, WindowExamples)
+        length = min(PROBE_TOKENS, max(1, examples.context // 2))
+        stream = examples.stream
+        starts = [number * max(0, len(stream) - 2 * length) // n for number in range(n)]
+        pieces = [stream[start : start + 2 * length].tolist() for start in dict.fromkeys(starts)]
+        # A character that is cut has no text.
+        texts = [
+            tuple(self.tokenizer.decode(ids).strip("\ufffd") for ids in (own[:length], own[length:])) for own in pieces
+        ]
+        return [ProbeExample(title=given, input=given, expected=followed) for given, followed in texts]
 
     def continuer(self, model: nn.Module, options: GenerationOptions) -> Continuer:
         """What goes on from prompts, with these options."""

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data import batching
 from regard.data.pairs.dataset import PairDataset, Vocabulary
+from regard.data.pairs.rows import Pair
 from regard.data.pipeline.corpus import Corpus
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks.batches import CorpusExamples, Rows, pad
@@ -62,6 +64,49 @@ class PairExamples(CorpusExamples):
         columns = self.corpus.ragged["source_text"], self.corpus.ragged["target_text"]
         source, target = ([column.text(row) for row in range(min(n, len(self)))] for column in columns)
         return source, target
+
+
+class PairList:
+    """Pairs in memory, as those of a test set, in batches under a budget of tokens."""
+
+    def __init__(self, pairs: Sequence[Pair], vocabulary: Vocabulary, *, batch_tokens: int) -> None:
+        self.pairs = pairs
+        self.vocabulary = vocabulary
+        self.batch_tokens = batch_tokens
+        self.sources = vocabulary.source.encode_batch([pair.source for pair in pairs])
+        self.targets = vocabulary.target.encode_batch([pair.target for pair in pairs])
+        around = [1 + len(vocabulary.source.prefix), 1 + len(vocabulary.target.prefix)]
+        sides = [[len(source), len(target)] for source, target in zip(self.sources, self.targets, strict=True)]
+        self.lengths = np.array(sides, np.int32).reshape(-1, 2) + np.array(around, np.int32)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def order(self, epoch: int) -> list[Indices]:
+        return self.fixed_order()
+
+    def fixed_order(self) -> list[Indices]:
+        return batching.fixed_batches(self.lengths, self.batch_tokens)
+
+    def size(self, indices: Indices) -> int:
+        return len(indices) * int(self.lengths[indices].max())
+
+    def batch(self, indices: Indices, device: torch.device) -> PairBatch:
+        rows = indices.tolist()
+        return pair_batch(
+            [self.sources[row] for row in rows], [self.targets[row] for row in rows], self.vocabulary, device
+        )
+
+    def places(self, indices: Indices) -> list[str]:
+        return [f"{self.pairs[row].file}:{self.pairs[row].line}" for row in indices.tolist()]
+
+    def inputs(self, indices: Indices) -> list[str]:
+        """Some sources, as they are given to be translated."""
+        return [self.pairs[row].source for row in indices.tolist()]
+
+    def references(self, indices: Indices) -> list[list[str]]:
+        """What these are to become."""
+        return [[self.pairs[row].target for row in indices.tolist()]]
 
 
 def pair_batch(sources: Rows, targets: Rows, vocabulary: Vocabulary, device: torch.device) -> PairBatch:

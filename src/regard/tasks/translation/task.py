@@ -29,19 +29,21 @@ from regard.evaluation.generated_text import check_metrics, check_tokenizer, tex
 from regard.evaluation.lengths import buckets_by_length, length_table
 from regard.evaluation.perplexity import perplexity
 from regard.evaluation.scores import Score
+from regard.evaluation.sufficient_statistics import Floats
 from regard.models.presets import FOR_MANY_PAIRS, NARROW, find_preset
-from regard.tasks.attention import AttentionWeights, written_attention
 from regard.tasks.baseline_inputs import bounded_rows, sequences
 from regard.tasks.baselines import scored_baseline
 from regard.tasks.batches import fixed_batches, mean_loss
 from regard.tasks.evaluation import Evaluation, Generated, Section
 from regard.tasks.offers import can_decode, device_of, max_length
 from regard.tasks.options import Progress
+from regard.tasks.probe_example import ProbeExample, probe_rows
+from regard.tasks.reading import Reading
 from regard.tasks.results import Results, one_line
 from regard.tasks.spec import TASKS
 from regard.tasks.task import N_SAMPLES, Examples, Prepared, Validation
-from regard.tasks.token_loss import token_loss
-from regard.tasks.translation.examples import PairBatch, PairExamples, pair_batch, pair_facts, source_row
+from regard.tasks.token_loss import row_costs, token_loss
+from regard.tasks.translation.examples import PairBatch, PairExamples, PairList, pair_batch, pair_facts
 from regard.tasks.translation.lengths import UsualSource
 from regard.tasks.translation.translator import LineTranslator, Translation, TranslationOptions
 from regard.tasks.word_vectors import WordVectors
@@ -190,21 +192,41 @@ class TranslationTask:
 
     def predict(self, model: nn.Module, inputs: Sequence[str], options: TranslationOptions) -> Results[Translation]:
         """Translate lines with one model, or with the ensemble of the options; see `LineTranslator`."""
-        decoding, limit = options.decoding or self.config.decoding, self.config.data.max_length
-        models = [model, *options.ensemble]
-        translator = LineTranslator(self.vocabulary, models, decoding, options, max_length=limit, usual=self.usual)
+        translator = self._translator(model, options)
         return Results(translator.translate(inputs, progress=partial(options.progress, "translating")))
 
-    def attention(
-        self, model: nn.Module, text: str, result: Translation, options: TranslationOptions
-    ) -> AttentionWeights:
-        """How the model attended to a text of one part while it wrote its best translation."""
+    def reading(self, model: nn.Module, text: str, result: Translation, options: TranslationOptions) -> Reading:
+        """A text of one part and its best translation, to look into."""
         if result.n_parts > 1:
             raise UsageError(
-                f"The text was translated in {result.n_parts} parts, and a picture shows one.", "Give one sentence."
+                f"The text was translated in {result.n_parts} parts, and one is looked into at a time.",
+                "Give one sentence.",
             )
-        source = source_row(self.vocabulary.source, self.vocabulary.source.encode(text.strip()))
-        return written_attention(model, self.vocabulary, source, result.outputs[0].written(self.vocabulary.target))
+        return self._translator(model, options).reading(text, result.outputs[0])
+
+    def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
+        """Some pairs, to be traced while the model learns."""
+        assert isinstance(examples, PairExamples)
+        sources, targets = examples.corpus.ragged["source_text"], examples.corpus.ragged["target_text"]
+        return [
+            ProbeExample(title=sources.text(row), input=sources.text(row), expected=targets.text(row))
+            for row in probe_rows(examples.lengths, n)
+        ]
+
+    def _translator(self, model: nn.Module, options: TranslationOptions) -> LineTranslator:
+        decoding, limit = options.decoding or self.config.decoding, self.config.data.max_length
+        models = [model, *options.ensemble]
+        return LineTranslator(self.vocabulary, models, decoding, options, max_length=limit, usual=self.usual)
+
+    def read(self, files: Sequence[str], options: TranslationOptions) -> PairList:
+        """Read pairs to be scored; bad ones are left out."""
+        rows, _ = read_test_set(files, options.data or self.config.data)
+        pairs = [row for row in rows if isinstance(row, Pair)]
+        return PairList(pairs, self.vocabulary, batch_tokens=self.config.training.batch_tokens)
+
+    def costs(self, model: Any, batch: PairBatch) -> Floats:
+        """The loss of each target's tokens, and their number: (B, 2)."""
+        return row_costs(model, *batch.teacher_forced())
 
     def evaluate(self, model: nn.Module, files: Sequence[str], options: TranslationOptions) -> Evaluation:
         """Translate a test set: BLEU, chrF and TER, or other metrics, and the perplexity of the references."""

@@ -23,8 +23,9 @@ from regard.tasks.batches import padded
 from regard.tasks.generation import Generator, Output, in_batches, longest_output
 from regard.tasks.offers import device_of
 from regard.tasks.options import Count, GenerationOptions
+from regard.tasks.reading import Reading, decoder_reading, read_positions
 from regard.tasks.results import Result, one_line
-from regard.tasks.translation.alignment import check_alignable, cross_attentions, link_words
+from regard.tasks.translation.alignment import check_alignable, cross_attentions, link_words, words_of_ids
 from regard.tasks.translation.examples import source_row
 from regard.tasks.translation.lengths import UsualSource
 
@@ -186,6 +187,30 @@ class LineTranslator:
             for text, own in zip(texts, numbers_of, strict=True)
         ]
 
+    def reading(self, text: str, output: Output) -> Reading:
+        """A text of one part, and what was written of it, to look into; the first model's."""
+        parts = self._segments([text], self.options.prefixes)
+        if not parts:
+            raise UsageError("An empty text has nothing to look into.", "Give a sentence.")
+        [part] = parts
+        model, source = self.models[0], part.source
+        ids, lengths = padded([source], self.vocabulary.source.pad_id, self.generator.device)
+        read = read_positions(self.vocabulary.source, source, part.text, name="source")
+        return decoder_reading(
+            model,
+            self.generator,
+            output.written(self.vocabulary.target),
+            forward=lambda target: model(ids, lengths, target),
+            inputs=(ids, lengths),
+            limit=self._limit(part),
+            result=lambda decoded: self._joined(text, [part], self._outputs([part], [decoded])),
+            source=(("source_embedding", read), ("encoder", read)),
+            memory=read,
+            searched=[(ids, lengths)] * len(self.models) if len(self.models) > 1 else None,
+            rules=[ForcedPrefix([part.prefix])] if part.prefix else [],
+            words=words_of_ids(self.vocabulary.target, output.ids),
+        )
+
     def _segments(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Segment]:
         """Cut texts to fit and encode them. Of a text in several parts, only the first has the beginning."""
         begun = [self._beginning(line, prefix) for line, prefix in enumerate(prefixes)]
@@ -263,8 +288,12 @@ class LineTranslator:
     def unsupported(self) -> str:
         """Why another engine cannot do what is asked for, if it cannot."""
         engine: TranslationEngine = self.options.engine
-        banned = bool(self.options.banned)
-        return engine.unsupported(self.generator.decoding, banned=banned, n_models=len(self.models))
+        options = self.options
+        # Scores that count a beginning are made of the log-probabilities of its tokens.
+        log_probs = options.log_probs or bool(options.prefixes or self.vocabulary.target.prefix)
+        return engine.unsupported(
+            self.generator.decoding, banned=bool(options.banned), n_models=len(self.models), log_probs=log_probs
+        )
 
     def _limit(self, part: _Segment) -> int:
         """The most tokens that a part's translation may have, the end token counted."""
@@ -273,7 +302,10 @@ class LineTranslator:
 
     def _translate(self, parts: list[_Segment]) -> list[tuple[Output, ...]]:
         """Translate a batch of parts; sampling is seeded by the numbers of their lines and their own."""
-        decoded = self._decode(parts)
+        return self._outputs(parts, self._decode(parts))
+
+    def _outputs(self, parts: list[_Segment], decoded: list[Decoded]) -> list[tuple[Output, ...]]:
+        """What is told of the hypotheses of some parts."""
         outputs = [tuple(map(self.generator.output, one.hypotheses)) for one in decoded]
         return self._aligned(parts, outputs) if self.options.align else outputs
 

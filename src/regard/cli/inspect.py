@@ -1,0 +1,347 @@
+"""`regard inspect`: look inside a run while it works on one input; numbers in the terminal, maps as pictures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from regard.cli.inspect_run import inspect_run, show_probes
+from regard.cli.loading import load_runs
+from regard.cli.options import JsonFlag, RunArgument, SearchOptions, ThreadsOption, given, named
+from regard.cli.outputs import refuse_picture
+from regard.cli.terminal import busy, note, print_json, print_lines, shell_word, show_table, tell
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.inspection.trace import Trace
+
+MAP = Group("Attention map", sort_key=20)
+NUMBERS = Group("Numbers", sort_key=30)
+CHANGES = Group("Change and compare", sort_key=40)
+WHOLE = Group("The whole run", sort_key=50)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class MapOptions:
+    """Which attention is shown, and how."""
+
+    kind: Annotated[
+        str,
+        Parameter(
+            group=MAP, metavar="KIND", help="encoder, decoder (masked) or cross; self where there is one kind only"
+        ),
+    ] = ""
+    layer: Annotated[int, Parameter(group=MAP, help="its layer, counted from 0 (the last)")] = -1
+    head: Annotated[int | None, Parameter(group=MAP, help="its head, counted from 0 (the mean over heads)")] = None
+    atlas: Annotated[bool, Parameter(group=MAP, help="all heads of all layers of the kind")] = False
+    png: Annotated[
+        str, Parameter(name=("--png", "--picture"), group=MAP, metavar="FILE", help="draw it: .png, .svg or .pdf")
+    ] = ""
+    csv: Annotated[str, Parameter(group=MAP, metavar="FILE", help="write the map as a table")] = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class NumberOptions:
+    """Which numbers are shown."""
+
+    walk: Annotated[bool, Parameter(group=NUMBERS, help="follow one position from its token to what is written")] = (
+        False
+    )
+    cell: Annotated[
+        str,
+        Parameter(
+            group=NUMBERS,
+            metavar="ATTENTION",
+            help="the arithmetic of one weight, such as decoder.2.cross_attention, with --head, --query, --key",
+        ),
+    ] = ""
+    query: Annotated[int | None, Parameter(group=NUMBERS, help="position that attends, or is followed")] = None
+    key: Annotated[int | None, Parameter(group=NUMBERS, help="position that is attended to")] = None
+    python: Annotated[bool, Parameter(group=NUMBERS, help="with --cell: as Python that computes it again")] = False
+    lens: Annotated[bool, Parameter(group=NUMBERS, help="logit lens: what each layer would write")] = False
+    top: Annotated[int, Parameter(group=NUMBERS, help="how many are shown of what is likeliest (3)")] = 3
+    contributions: Annotated[
+        bool, Parameter(group=NUMBERS, help="what each head and sublayer adds to the logit at --query (pre-norm)")
+    ] = False
+    labels: Annotated[bool, Parameter(group=NUMBERS, help="what each head attends to, with its numbers")] = False
+    beam_tree: Annotated[bool, Parameter(group=NUMBERS, help="the beam search as a tree; with --png as a picture")] = (
+        False
+    )
+    force: Annotated[
+        int | None,
+        Parameter(
+            group=NUMBERS,
+            metavar="NODE",
+            help="with --beam-tree: go on from one of its nodes, what would have followed",
+        ),
+    ] = None
+    checks: Annotated[bool, Parameter(group=NUMBERS, help="whether the numbers hold, with their largest error")] = False
+    tap: Annotated[
+        str, Parameter(group=NUMBERS, metavar="NAME", help="the numbers of a tap; * shows which there are")
+    ] = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """What is changed, and what is compared."""
+
+    ablate: Annotated[
+        tuple[str, ...],
+        Parameter(
+            group=CHANGES, metavar="PART", help="cut heads (decoder.2.cross_attention:3) or a sublayer; may be repeated"
+        ),
+    ] = ()
+    against: Annotated[
+        str, Parameter(group=CHANGES, metavar="RUN", help="compare with another run or checkpoint of the same network")
+    ] = ""
+    save: Annotated[
+        str, Parameter(group=CHANGES, metavar="FILE", help="keep the trace: regard.load_trace reads it")
+    ] = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What is asked of the run itself, without an input."""
+
+    heads: Annotated[
+        bool, Parameter(group=WHOLE, help="importance of every head on --data: what its ablation costs, with intervals")
+    ] = False
+    sublayers: Annotated[bool, Parameter(group=WHOLE, help="the same of every sublayer")] = False
+    data: Annotated[
+        tuple[str, ...], Parameter(group=WHOLE, consume_multiple=True, metavar="FILE…", help="a test set for --heads")
+    ] = ()
+    examples: Annotated[int, Parameter(group=WHOLE, help="how many of its examples (200)")] = 200
+    score: Annotated[
+        bool, Parameter(group=WHOLE, help="measure the score too (BLEU, accuracy), which takes longer")
+    ] = False
+    probes: Annotated[bool, Parameter(group=WHOLE, help="what was recorded of probe examples while it trained")] = False
+    neighbours: Annotated[
+        str, Parameter(group=WHOLE, metavar="TOKEN", help="the tokens whose embeddings are nearest to a token's")
+    ] = ""
+
+
+def inspect(
+    run: RunArgument,
+    input: Annotated[str, Parameter(name="INPUT", help="a text, or an image file")] = "",
+    /,
+    *,
+    map: MapOptions | None = None,
+    numbers: NumberOptions | None = None,
+    changes: ChangeOptions | None = None,
+    whole: RunOptions | None = None,
+    search: SearchOptions | None = None,
+    threads: ThreadsOption = 0,
+    json: JsonFlag = False,
+) -> None:
+    """Look inside a run: every number of the model while it works on one input.
+
+    Without options: what it wrote, how surely, and where it attended meanwhile. All numbers are the model's own, recorded
+    while it ran; attention shows routing, not cause: --ablate tests cause.
+    """
+    map, numbers, changes = map or MapOptions(), numbers or NumberOptions(), changes or ChangeOptions()
+    whole = whole or RunOptions()
+    if map.png:
+        refuse_picture(map.png, whole.data)
+    if whole.probes and not input:
+        show_probes(run, json=json)
+        return
+    [loaded] = load_runs([run], threads=threads, engine="torch")
+    if not input:
+        inspect_run(loaded, whole, png=map.png, json=json)
+        return
+    with busy("recording"):
+        trace = loaded.trace(input, **given(named(search or SearchOptions())))
+        before = trace
+        if changes.ablate:
+            trace = ablated(trace, changes.ablate)
+    if changes.save:
+        tell(f"written: {trace.save(changes.save)}")
+    shown = shows(trace, before, map, numbers, changes, threads=threads)
+    if json:
+        print_json({"run": run, **shown.facts})
+        return
+    for block in shown.blocks:
+        block()
+    if not shown.facts.keys() - {"overview"}:
+        tell_more(run, input, trace)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is asked for: as data, and as calls that show it."""
+
+    facts: Mapping[str, Any]
+    blocks: Sequence[Any]
+
+
+def shows(
+    trace: "Trace",
+    before: "Trace",
+    map: MapOptions,
+    numbers: NumberOptions,
+    changes: ChangeOptions,
+    *,
+    threads: int,
+) -> Shown:
+    """Everything that is asked for, in the order of the help; the overview where nothing is."""
+    facts: dict[str, Any] = {}
+    blocks: list[Any] = []
+
+    def add(name: str, data: Any, lines: Sequence[str]) -> None:
+        facts[name] = data
+        blocks.append(lambda: print_lines(lines))
+
+    if numbers.walk:
+        from regard.inspection.walk import walk
+
+        found = walk(trace, numbers.query)
+        add("walk", found.to_json(), found.lines())
+    if numbers.cell:
+        query, key = needed(numbers.query, "--query"), needed(numbers.key, "--key")
+        cell = trace.cell(numbers.cell, head=map.head or 0, query=query, key=key)
+        add("cell", cell.to_json(), cell.python().splitlines() if numbers.python else cell.lines())
+    if numbers.lens:
+        lens = trace.lens(top=numbers.top)
+        add("lens", lens.to_json(), lens.lines())
+    if numbers.contributions:
+        shares = trace.contributions(position=-1 if numbers.query is None else numbers.query)
+        add("contributions", shares.to_json(), shares.lines())
+    if numbers.labels:
+        from regard.inspection.head_labels import label_table
+
+        labels = trace.head_labels()
+        facts["heads"] = [one.to_json() for one in labels]
+        blocks.append(lambda: show_table(label_table(labels)))
+    if numbers.beam_tree:
+        tree = trace.beam_tree()
+        add("beam_tree", tree.to_json(), tree.lines())
+        if numbers.force is not None:
+            from regard.inspection.beam_tree import forced
+
+            followed = forced(trace, tree, numbers.force)
+            add(
+                "forced",
+                {"node": numbers.force, "writes": followed.output},
+                ["", f"from node {numbers.force}: {followed.output}"],
+            )
+    elif numbers.force is not None:
+        raise UsageError("--force goes on from a node of the tree.", "Add --beam-tree, which shows their numbers.")
+    if numbers.checks:
+        checks = trace.checks()
+        add("checks", checks.to_json(), checks.lines())
+    if numbers.tap:
+        add("tap", *tap_numbers(trace, numbers.tap))
+    if changes.ablate:
+        compared = before.difference(trace)
+        rewritten = trace.rewritten()
+        lines = [f"without {', '.join(changes.ablate)}", f"writes: {rewritten.output}", *compared.lines()]
+        add("ablation", {"ablated": list(changes.ablate), "writes": rewritten.output, **compared.to_json()}, lines)
+    if changes.against:
+        [other] = load_runs([changes.against], threads=threads, engine="torch")
+        subject = before.live("To compare")
+        theirs = other.trace(subject.input)
+        compared = before.difference(theirs)
+        lines = [f"{changes.against} writes: {theirs.output}", *compared.lines()]
+        add("against", {"run": changes.against, "writes": theirs.output, **compared.to_json()}, lines)
+    draw(trace, map, numbers)
+    if not facts and not map.png and not map.csv:
+        overview(trace, facts, blocks)
+    return Shown(facts=facts, blocks=blocks)
+
+
+def overview(trace: "Trace", facts: dict[str, Any], blocks: list[Any]) -> None:
+    """What the model did, in one screen."""
+    from regard.inspection import overview as screen
+
+    facts["overview"] = screen.to_json(trace)
+    table, classes, path = screen.step_table(trace), screen.class_guesses(trace), screen.overview_attention(trace)
+    output = [f"output  {line}" for line in trace.output.splitlines()]
+    said = [f"        {one.text} {one.probability:.3f}" for one in classes]
+    blocks.append(lambda: print_lines([f"input   {trace.title}", *output, *said, ""]))
+    if table.rows:
+        blocks.append(lambda: show_table(table))
+    if path:
+        blocks.append(lambda: print_lines(["", f"attends to: the mean over the heads of {path}"]))
+
+
+def tell_more(run: str, input: str, trace: "Trace") -> None:
+    """How to see more."""
+    call = f"regard inspect {shell_word(run)} {shell_word(input)}"
+    tell()
+    for options, about in (
+        ("--atlas --png heads.png", "all heads as small maps"),
+        ("--walk", "one position, from its token to what is written"),
+        ("--lens", "what each layer would write"),
+        ("--labels", "what each head attends to"),
+        ("--beam-tree", "the search as a tree"),
+        ("--checks", "whether these numbers hold"),
+    ):
+        if options in ("--beam-tree",) and trace.reading.watch is None:
+            continue
+        tell(f"{call} {options}   # {about}")
+
+
+def ablated(trace: "Trace", parts: Sequence[str]) -> "Trace":
+    """The trace with parts cut."""
+    from regard.inspection.interventions import Cut
+
+    for part in parts:
+        cut = Cut.parse(part)
+        trace = trace.without(cut.module, cut.heads)
+    return trace
+
+
+def needed(value: int | None, flag: str) -> int:
+    """An option that --cell cannot do without."""
+    if value is None:
+        raise UsageError(f"--cell needs {flag}.", f"Give a position, counted from 0: {flag} 2")
+    return value
+
+
+def tap_numbers(trace: "Trace", name: str) -> tuple[Any, list[str]]:
+    """The numbers of a tap, or which taps there are."""
+    import numpy as np
+
+    if name == "*" or "*" in name:
+        names = trace.names(name)
+        return names, [f"{one}  {trace[one]!r}" if one in trace.kept else one for one in names]
+    array = trace[name]
+    with np.printoptions(precision=4, suppress=True, threshold=400, linewidth=110):
+        lines = [f"{name} {array!r}", *str(array.values).splitlines()]
+    return {"name": name, "axes": list(array.axes), "values": array.values.tolist()}, lines
+
+
+def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
+    """Write the picture and the table that are asked for."""
+    if not map.png and not map.csv:
+        if map.atlas:
+            raise UsageError("--atlas is a picture, and no file is named for it.", "Give one: --png heads.png")
+        return
+    from regard.evaluation.table import records_to_csv
+    from regard.inspection import maps
+    from regard.inspection.render import save
+
+    path = maps.find_attention(trace, map.kind, map.layer) if not numbers.beam_tree else ""
+    if map.csv:
+        records_to_csv(maps.as_records(trace, path, map.head or 0), map.csv)
+        tell(f"written: {map.csv}")
+    if not map.png:
+        return
+    if numbers.beam_tree:
+        from regard.inspection.tree_picture import tree_picture
+
+        figure = tree_picture(trace.beam_tree())
+    elif map.atlas:
+        figure = maps.atlas_picture(trace, map.kind)
+    elif trace.reading.image is not None:
+        figure = maps.image_picture(trace, path, map.head)
+    else:
+        figure = maps.map_picture(trace, path, map.head)
+    tell(f"drawn: {save(figure, map.png)}")
+    if map.kind and trace.reading.writes:
+        note("attention shows routing, not cause; --ablate tests cause")

@@ -1,0 +1,100 @@
+"""`regard inspect RUN` without an input: what is asked of the run itself; importance of heads, probes, neighbours."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.cli.options import check_number
+from regard.cli.terminal import Waiting, note, print_json, print_lines, print_table, tell
+from regard.errors import UsageError
+from regard.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from regard.cli.inspect import RunOptions
+
+N_NEIGHBOURS = 10
+MOST_EXAMPLES = 1_000_000
+
+
+def inspect_run(run: Any, options: "RunOptions", *, png: str, json: bool) -> None:
+    """Show what is asked of a run, one thing at a time; refuse if nothing is."""
+    if options.heads or options.sublayers:
+        show_importance(run, options, png=png, json=json)
+    elif options.neighbours:
+        show_neighbours(run, options.neighbours, json=json)
+    else:
+        raise UsageError(
+            "Nothing is given to look at.",
+            "Give a text or an image, or --heads --data FILE…, --probes or --neighbours TOKEN.",
+        )
+
+
+def show_probes(run: str, *, json: bool) -> None:
+    """Show what was recorded of probe examples while a run trained; the model is not asked for."""
+    from regard.inspection.probe_timeline import read_probes
+    from regard.runs.folder import Reference
+
+    timeline = read_probes(RunFolder.open(Reference.parse(run).path))
+    if json:
+        print_json(timeline.to_json())
+        return
+    print_lines(timeline.lines())
+
+
+def show_importance(run: Any, options: "RunOptions", *, png: str, json: bool) -> None:
+    """Cut every head, or sublayer, in turn, and tell what that costs on a test set."""
+    from regard.inspection.importance import measure_importance, parts_of
+
+    if not options.data:
+        raise UsageError("The importance of heads is measured on a test set.", "Give one: --data test.en test.de")
+    check_number("--examples", options.examples, most=MOST_EXAMPLES)
+    parts = "both" if options.heads and options.sublayers else "heads" if options.heads else "sublayers"
+    metric = "score" if options.score else "loss"
+    file = kept_file(run, options.data, f"{options.examples} {metric}")
+    with Waiting(
+        "ablating", unit=parts if parts != "both" else "parts", total=len(parts_of(run.model, parts))
+    ) as waiting:
+        found = measure_importance(
+            run.task,
+            run.model,
+            run.options({}),
+            list(options.data),
+            metric=metric,
+            parts=parts,
+            n_examples=options.examples,
+            progress=lambda what, done: waiting(done),
+            resume_file=file,
+        )
+    if png:
+        from regard.inspection.importance_picture import importance_picture
+        from regard.inspection.render import save
+
+        tell(f"drawn: {save(importance_picture(found, title=str(run.reference)), png)}")
+    if json:
+        print_json(found.to_json())
+        return
+    print_lines(found.lines())
+    note("a head can be spared here and matter elsewhere; and two that do the same are each spared alone")
+
+
+def kept_file(run: Any, files: Sequence[str], settings: str) -> Path:
+    """Where the parts that were measured are kept, so that a measurement that is stopped goes on."""
+    asked = "\n".join((run.checkpoint.path.name, settings, *(str(Path(file).resolve()) for file in files)))
+    folder = RunFolder(run.reference.path).traces
+    folder.mkdir(exist_ok=True)
+    return folder / f"importance-{hashlib.sha256(asked.encode()).hexdigest()[:12]}.jsonl"
+
+
+def show_neighbours(run: Any, token: str, *, json: bool) -> None:
+    """Show the tokens whose embeddings are nearest to a token's."""
+    from regard.inspection.neighbours import nearest_neighbours
+
+    tokenizer = run.task.vocabulary.source if run.spec.name == "translate" else getattr(run.task, "tokenizer", None)
+    if tokenizer is None:
+        raise UsageError(f"{run.reference} has no tokens.", "Name a run over text.")
+    found = nearest_neighbours(run.model, tokenizer, token, N_NEIGHBOURS)
+    if json:
+        print_json({"token": token, "neighbours": [one.to_json() for one in found]})
+        return
+    print_table(("token", "cosine"), [(one.token.strip() or "␣", f"{one.similarity:.3f}") for one in found])
