@@ -194,9 +194,8 @@ class Serving:
         sentences = find_text(self.arguments.data).test_sentences(own.together)
         longest = 10 if self.arguments.quick else LONGEST
         if self.is_ours:
-            return lambda texts: self.run.translate(
-                list(texts), beam=BEAM, max_length=longest, log_probs=False
-            ), sentences
+            options = self.run.options({"beam": BEAM, "max_length": longest, "log_probs": False})
+            return lambda texts: self.run.predict_with(list(texts), options), sentences
         import ctranslate2
 
         library = ctranslate2.Translator(str(self.engine.folder), device="cpu", **self.settings)
@@ -214,9 +213,8 @@ class Serving:
         cut = [tokenizer.decode(ids[start : start + N_PROMPT]) for start in range(0, len(ids), N_PROMPT)]
         prompts = [prompt for prompt in cut if len(prompt_ids(tokenizer, prompt)) == N_PROMPT][: own.together]
         if self.is_ours:
-            return lambda texts: self.run.generate(
-                list(texts), sample=False, max_length=own.written, log_probs=False
-            ), prompts
+            options = self.run.options({"sample": False, "max_length": own.written, "log_probs": False})
+            return lambda texts: self.run.predict_with(list(texts), options), prompts
         import ctranslate2
 
         library = ctranslate2.Generator(str(self.engine.folder), device="cpu", **self.settings)

@@ -110,7 +110,7 @@ class Run(Generic[TaskType]):
 
     def _is_changed(self) -> bool:
         """Whether a weight was changed in place, or it or a module was replaced, since the run was loaded."""
-        return any(holder.get(name) is not one or one._version != n for holder, name, one, n in self._as_loaded)
+        return any(one._version != n or holder.get(name) is not one for holder, name, one, n in self._as_loaded)
 
     def predict_with(self, inputs: Sequence[Any], options: Options) -> Results[Result]:
         """What the task says of each input, in their order."""

@@ -12,6 +12,7 @@ from regard.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from regard.cli.inspect import RunOptions
+    from regard.inspection.importance import MeasuredBy, Parts
 
 N_NEIGHBOURS = 10
 MOST_EXAMPLES = 1_000_000
@@ -49,8 +50,8 @@ def show_importance(run: Any, options: "RunOptions", *, png: str, json: bool) ->
     if not options.data:
         raise UsageError("The importance of heads is measured on a test set.", "Give one: --data test.en test.de")
     check_number("--examples", options.examples, most=MOST_EXAMPLES)
-    parts = "both" if options.heads and options.sublayers else "heads" if options.heads else "sublayers"
-    metric = "score" if options.score else "loss"
+    parts: Parts = "both" if options.heads and options.sublayers else "heads" if options.heads else "sublayers"
+    metric: MeasuredBy = "score" if options.score else "loss"
     file = kept_file(run, options.data, f"{options.examples} {metric}")
     with Waiting(
         "ablating", unit=parts if parts != "both" else "parts", total=len(parts_of(run.model, parts))

@@ -33,6 +33,10 @@ MOST_NAMED = 5  # parts that matter most
 _LAYER = re.compile(r"^(.*?)\.?(\d+)\.(.+)$")
 
 
+MeasuredBy = Literal["loss", "score"]
+Parts = Literal["heads", "sublayers", "both"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """A metric without a part: its value, the difference to the whole network, and the 95 % interval of that."""
@@ -166,8 +170,8 @@ def measure_importance(
     options: Options,
     files: Sequence[str],
     *,
-    metric: Literal["loss", "score"] = "loss",
-    parts: Literal["heads", "sublayers", "both"] = "heads",
+    metric: MeasuredBy = "loss",
+    parts: Parts = "heads",
     n_examples: int = 0,
     progress: Progress = no_progress,
     resume_file: str | Path | None = None,
