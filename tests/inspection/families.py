@@ -70,6 +70,11 @@ FAMILIES = {
         {"encoder": {"kind": "resnet", "n_blocks": [1, 1], "width": 4, "stem": "small"}, "decoder": _RNN_TEXT},
     ),
 }
+# Which say one number, or a vector, and so have no likeliest output to ask about.
+OF_NUMBERS = {
+    "bert-regress": Family("regress", "bert-tiny", {"n_layers": 2, **WIDTHS, "max_positions": 32}),
+    "bert-similarity": Family("similarity", "bert-tiny", {"n_layers": 2, **WIDTHS, "max_positions": 32}),
+}
 ATTENDING = [name for name in FAMILIES if name not in ("rnn", "birnn", "resnet", "convnet")]
 
 
@@ -80,7 +85,7 @@ def tokenizer_of(task: str) -> Tokenizer:
 
 def subject_of(name: str, *, seed: int = 2, **decoding: Any) -> Subject:
     """A family's network with random weights, all of them shaken so that no zeros hide anything, before its input."""
-    family = FAMILIES[name]
+    family = {**FAMILIES, **OF_NUMBERS}[name]
     model_table = {"preset": family.preset, **{key: own for key, own in family.fields.items() if key != "preset"}}
     config = from_tables(
         {
@@ -96,7 +101,9 @@ def subject_of(name: str, *, seed: int = 2, **decoding: Any) -> Subject:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
-    settings = {"decoding": DecodingConfig(**{"max_length": 6, "beam": 3, **decoding})} if task.spec.generates else {}
+    settings: dict[str, Any] = {"texts_b": (TEXTS[1],)} if family.task == "similarity" else {}
+    if task.spec.generates:
+        settings = {"decoding": DecodingConfig(**{"max_length": 6, "beam": 3, **decoding})}
     return Subject(task=task, model=model, input=input_of(family.task), options=task.options(**settings))
 
 
@@ -114,8 +121,9 @@ def _task(name: str, config: Any) -> Any:
         return kind(Vocabulary(tokenizer, tokenizer), config)
     if name in ("language", "mask", "denoise"):
         return kind(tokenizer, config)
-    labels = LabelTable(labels=("a", "b", "c"), counts=(1, 1, 1), offset=0.0, scale=1.0, n_features=0, pairs=False)
-    return kind(tokenizer, config, labels)
+    numbers = LabelTable(offset=0.0, scale=1.0, n_features=0, pairs=name == "similarity")
+    named = LabelTable(labels=("a", "b", "c"), counts=(1, 1, 1), offset=0.0, scale=1.0, n_features=0, pairs=False)
+    return kind(tokenizer, config, numbers if name in ("regress", "similarity") else named)
 
 
 def input_of(task: str) -> Any:

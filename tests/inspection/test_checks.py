@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.inspection.families import FAMILIES, traced
+from tests.inspection.families import FAMILIES, OF_NUMBERS, traced
 
 from regard.errors import UsageError
 from regard.inspection import attention_replay, checks, model_checks
@@ -43,14 +43,14 @@ def failing(found: Checks) -> set[str]:
     return {row.name for row in found.rows if row.passed is False}
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [*FAMILIES, *OF_NUMBERS])
 def test_all_hold_in_every_family(name: str) -> None:
     found = check_trace(traced(name))
     assert found.passed, str(found)
     assert found.largest_error <= 1e-5
     made = {row.name for row in found.rows if row.passed}
     assert model_checks.FUSED in made
-    if FAMILIES[name].task in ("translate", "language", "denoise", "caption"):
+    if {**FAMILIES, **OF_NUMBERS}[name].task in ("translate", "language", "denoise", "caption"):
         assert {model_checks.CACHED, model_checks.LEAF, model_checks.SUM} <= made
 
 

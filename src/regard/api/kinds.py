@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ from regard.tasks.options import GenerationOptions, Options, Progress
 from regard.tasks.results import Results
 from regard.tasks.translation.task import TranslationTask
 from regard.tasks.translation.translator import Translation
+
+if TYPE_CHECKING:
+    from regard.inspection.trace import Trace
 
 Told = Callable[[int], None] | None  # who is told how many are done
 Texts = list[str] | tuple[str, ...]
@@ -303,6 +306,10 @@ class Similarity(Regressor):
     """A run of the task similarity: a number for each pair of texts, and vectors that compare by cosine."""
 
     task: SimilarityTask
+
+    def trace(self, input: Any, **settings: Any) -> "Trace":
+        """Look inside, while the vector of a text comes about; without `texts_b` it is compared with itself."""
+        return super().trace(input, **{"texts_b": (input,), **settings})
 
     @property
     def _pooling(self) -> str:

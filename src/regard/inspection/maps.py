@@ -18,7 +18,8 @@ from regard.inspection.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UNDERFLOW = -80.0  # e to this is no longer told from 0 beside 1: a weight of 0 needs no mask then
+# e to this is no longer told from 0 beside 1, in float32 and in float16: a weight of 0 needs no mask then.
+UNDERFLOW, UNDERFLOW_IN_HALF = -80.0, -16.0
 
 
 def kinds(trace: Trace) -> dict[str, list[str]]:
@@ -69,8 +70,9 @@ def masked_weights(trace: Trace, path: str) -> NamedArray:
     values = weights.values.astype(np.float32)
     if f"{path}.scores" in trace:
         scores = trace[f"{path}.scores"].values
+        floor = UNDERFLOW if trace.full_precision else UNDERFLOW_IN_HALF
         seen = np.where(values > 0, scores, -np.inf).max(-1, keepdims=True)
-        values = np.where((values == 0) & (scores - seen > UNDERFLOW), np.nan, values)
+        values = np.where((values == 0) & (scores - seen > floor), np.nan, values)
     return NamedArray(values, weights.axes, weights.labels)
 
 

@@ -46,8 +46,10 @@ from regard.tasks.labelling.examples import (
 )
 from regard.tasks.labelling.labels import LabelTable
 from regard.tasks.labelling.regression import RegressionTask, values_of
-from regard.tasks.offers import can_encode
+from regard.tasks.offers import can_encode, device_of
 from regard.tasks.options import Options, Progress
+from regard.tasks.reading import Reading, read_positions
+from regard.tasks.results import Result
 from regard.tasks.spec import TASKS
 from regard.tasks.task import Examples, Indices, Prepared
 
@@ -110,6 +112,19 @@ class SimilarityTask(RegressionTask):
             if not second.strip():
                 raise UsageError(f"Text {number} has no second text.", "Give each text one to be compared with.")
         return super().encode(inputs, options)
+
+    def reading(self, model: Any, text: Any, result: Result, options: LabelOptions) -> Reading:
+        """The first text of a pair, of which the model makes a vector, to look into."""
+        assert self.tokenizer is not None  # texts are compared, not vectors
+        batch = self.encode([text], options).batch(np.array([0]), device_of(model))
+        lengths = batch.lengths[:1]
+        ids = batch.inputs[:1, : int(lengths[0])]
+        own = read_positions(self.tokenizer, ids[0].tolist(), text, name="token")
+        return Reading(
+            forward=lambda: text_vectors(model, ids, lengths, pooling=self.table.pooling),
+            places=(("", own),),
+            outputs=self.output_name,
+        )
 
     def scores(self, corpus: Corpus, logits: Sequence[Logits]) -> list[Score]:
         """The loss, and Spearman's and Pearson's correlation."""
