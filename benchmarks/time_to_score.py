@@ -8,8 +8,9 @@ translation   transformer-tiny on Multi30k. nn.Transformer and Marian's class of
 language      llama-nano on the characters of tinyshakespeare. GPT-2's class of transformers, of the same width and depth, in
               a plain loop with nanoGPT's settings for a CPU, 2,000 updates. The target is 1.88.
 
-Every contender shuffles for itself and has its own settings; vocabulary, width, depth, dropout and validation set are
-the same. Losses are without smoothing. Only updates count as time, not validations.
+Every contender shuffles for itself and has its own settings; vocabulary, width, depth and validation set are the same.
+Ours sees each pair four times and needs no dropout for that; the peers, which see them about ten times, have 0.1. Losses
+are without smoothing. Only updates count as time, not validations.
 """
 
 import argparse
@@ -46,8 +47,8 @@ JOBS = {"translation": ("regard", "nn.Transformer", "Marian"), "language": ("reg
 # Ours: how many updates, and what else a run file would say.
 OURS: dict[str, dict[str, dict[str, Any]]] = {
     "translation": {
-        "model": {"preset": "transformer-tiny", **PRESETS["transformer-tiny"].fields, "dropout": 0.1},
-        "training": {"steps": 500, "learning_rate": 0.01, "label_smoothing": 0.0},
+        "model": {"preset": "transformer-tiny", **PRESETS["transformer-tiny"].fields, "dropout": 0.0},
+        "training": {"steps": 430, "learning_rate": 0.01, "label_smoothing": 0.0},
     },
     "language": {
         "model": {"preset": "llama-nano", "dropout": 0.0},

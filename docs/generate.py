@@ -4,6 +4,7 @@ The tree of docs/ARCHITECTURE.md: every file of the package with the first sente
 The keys of docs/settings.md: every table of a run file, and what each task has of its own.
 The fields of [model] in docs/settings.md: of every family of presets, from the config of its model.
 The commands of docs/cli.md: the help of each, as a terminal of 100 columns shows it.
+The tables of docs/taps.md: what small networks of every family show at their taps (docs/tap_tables.py).
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,13 @@ def help_text(words: list[str]) -> str:
     return "\n".join(line.rstrip() for line in shown.getvalue().rstrip().splitlines())
 
 
+def tap_blocks() -> dict[str, tuple[str, Callable[[], str]]]:
+    """A block for each family of networks."""
+    from tap_tables import NETWORKS, tap_table
+
+    return {f"taps-{family}": ("docs/taps.md", partial(tap_table, family)) for family in NETWORKS}
+
+
 # Each generated block of a page stands between <!-- name --> and <!-- end of name -->.
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "tree": ("docs/ARCHITECTURE.md", lambda: "```\n" + "\n".join(tree()) + "\n```"),
@@ -201,7 +210,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only compare; 1 if a page is out of date")
     check = parser.parse_args().check
     old = []
-    for name, (page, content) in BLOCKS.items():
+    for name, (page, content) in {**BLOCKS, **tap_blocks()}.items():
         path = ROOT / page
         text = path.read_text(encoding="utf-8")
         new = with_block(text, name, content())

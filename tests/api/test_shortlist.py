@@ -150,7 +150,7 @@ def test_the_options_of_a_command() -> None:
     assert not EngineOptions().loading()["shortlist"]
     with pytest.raises(UsageError) as caught:
         EngineOptions(shortlist=True, engine="torch").loading()
-    assert caught.value.problem == "--shortlist is for ctranslate2, and --engine torch asks for our own search."
+    assert caught.value.problem == "--shortlist is for ctranslate2, and the engine is to be torch."
     assert caught.value.remedy == "Leave one out."
 
 

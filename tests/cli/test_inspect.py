@@ -42,6 +42,7 @@ def test_json_has_the_same_numbers(inspect: Any) -> None:
 def test_a_map_as_picture_and_table(inspect: Any, tmp_path: Path) -> None:
     picture, table = tmp_path / "map.png", tmp_path / "map.csv"
     _, err = inspect(TEXT, "--kind", "cross", "--layer", 0, "--head", 0, "--png", picture, "--csv", table)
+    assert "--walk" not in err, "how to see more is for those who asked for nothing"
     assert f"drawn: {picture}" in err and picture.stat().st_size > 1000
     rows = table.read_text().splitlines()
     assert rows[0].startswith("position,token,0 ")
@@ -62,7 +63,11 @@ def test_a_walk(inspect: Any) -> None:
 
 def test_the_names_and_numbers_of_taps(inspect: Any) -> None:
     out, _ = inspect(TEXT, "--tap", "decoder.*.cross_attention.weights")
-    assert "decoder.0.cross_attention.weights  <NamedArray (head " in out
+    assert out.splitlines()[0].split("  ")[0] == "tap"
+    assert "decoder.0.cross_attention.weights  head " in out and "attention weights, after mask and softmax" in out
+    out, _ = inspect(TEXT, "--tap", "*", "--json")
+    assert {"name": "logits", "axes": ["target", "output"]}.items() <= json.loads(out)["tap"][-1].items()
+    assert all(one["about"] for one in json.loads(out)["tap"])
     out, _ = inspect(TEXT, "--tap", "decoder.0.cross_attention.weights", "--json")
     assert json.loads(out)["tap"]["axes"] == ["head", "target", "source"]
 
@@ -76,6 +81,14 @@ def test_the_names_and_numbers_of_taps(inspect: Any) -> None:
             ["--tap", "decoder.0.cross_attention.weight"],
             "There is no tap 'decoder.0.cross_attention.weight' in this trace.",
         ),
+        (["--tap", "decoder.9.*"], "No tap of this model matches 'decoder.9.*'."),
+        (["--layer", "0"], "--layer chooses an attention map, and none is written."),
+        (["--python"], "--python shows the arithmetic of a cell."),
+        (["--top", "2"], "--top says how many the logit lens shows."),
+        (["--neighbours", "dog"], "--neighbours is about the whole run, and an input is given."),
+        (["--lens", "--top", "0"], "The lens shows 1 or more of the likeliest, not 0."),
+        (["--contributions", "--query", "99"], "There are the positions 0 to"),
+        (["--csv", "/dev/null/map.csv"], "Cannot write /dev/null/map.csv: Not a directory."),
         (["--cell", "decoder.0.cross_attention"], "--cell needs --query."),
         (["--atlas"], "--atlas is a picture, and no file is named for it."),
         (["--ablate", "decoder.0.cross_attention:x"], "'decoder.0.cross_attention:x' does not name heads."),
@@ -107,6 +120,11 @@ def test_every_view_has_text_and_json(inspect: Any, option: str) -> None:
     assert out.strip()
     out, _ = inspect(TEXT, option, "--beam", 2, "--json")
     assert len(json.loads(out)) == 2, "the run, and what was asked for"
+
+
+def test_as_many_of_the_likeliest_as_asked_for(inspect: Any) -> None:
+    rows = [inspect(TEXT, "--lens", *top)[0].splitlines()[2] for top in ((), ("--top", 2))]
+    assert [row.count(", ") > 0 for row in rows] == [False, True]
 
 
 def test_one_cell(inspect: Any) -> None:

@@ -1,4 +1,4 @@
-"""The engine of a run: CTranslate2 in place of our own search, converted on first use, checked, measured, kept in the run.
+"""The engine of a run: CTranslate2 in place of our own search or encoder, converted on first use, checked, kept in the run.
 
     runs/mine/engines/ctranslate2-4.8.4-float32-1f0c5a…/    model.bin  config.json  …vocabulary.json  engine.json
 
@@ -24,9 +24,18 @@ import torch
 from torch import nn
 
 from regard.api.engine_trial import fastest, largest_error
-from regard.decoding.engine import VOCABULARY_MAP, EngineSettings, GenerationEngine, TranslationEngine
+from regard.data.text.tokenizer import Tokenizer
+from regard.decoding.engine import (
+    VOCABULARY_MAP,
+    EncodingEngine,
+    Engine,
+    EngineSettings,
+    GenerationEngine,
+    TranslationEngine,
+)
 from regard.errors import RegardError, UsageError, did_you_mean
 from regard.exchange.ctranslate2 import TYPES, convert, supports, token_names
+from regard.models.bert import BertConfig
 from regard.runs.checkpoints import Checkpoint
 from regard.runs.disk import (
     as_json,
@@ -45,16 +54,16 @@ from regard.tasks.translation.task import TranslationTask
 
 ENGINES = ("auto", "torch", "ctranslate2")
 FILE, MOST_FILE = "engine.json", 1 << 16
-TOLERANCE = 1e-3  # of a log-probability in float32; what is seen is a hundredth of it
+TOLERANCE = 1e-3  # of a log-probability or a state in float32; what is seen is a hundredth of it
 KEPT = 4  # converted models of a run; older ones are deleted
 MOST_THREADS = 256  # of all workers together; far more and the library crashes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """The engine, None for our own search, and why."""
+    """The engine, None for our own search and network, and why."""
 
-    engine: TranslationEngine | GenerationEngine | None
+    engine: Engine | None
     reason: str
 
 
@@ -109,7 +118,7 @@ class EngineWish:
 def choose_engine(
     engines: Path, task: UsableTask[Any], model: nn.Module, checkpoint: Checkpoint, wish: EngineWish
 ) -> Chosen:
-    """Open the engine of a run, converted first if it is not there; by `auto` our own search where it cannot be."""
+    """Open the engine of a run, converted first if it is not there; by `auto` our own network where it cannot be."""
     if wish.name == "torch":
         return Chosen(engine=None, reason="asked for")
     reason = _refusal(task, model)
@@ -120,7 +129,7 @@ def choose_engine(
             return Chosen(engine=None, reason=reason)
         raise UsageError(f"CTranslate2 cannot serve this run: {reason}.", "Use --engine torch.")
     try:
-        return _opened(engines, task, model, checkpoint, wish)
+        return _opened(engines, _Subject.of(task, model), checkpoint, wish)
     except (RegardError, OSError, RuntimeError, ImportError) as error:
         if wish.shortlist and isinstance(error, UsageError):
             raise  # asked for by name, and it cannot be learned
@@ -136,9 +145,22 @@ def choose_engine(
         raise UsageError(f"CTranslate2 cannot serve this run: {said}", remedy) from error
 
 
+def can_embed(model: nn.Module) -> bool:
+    """Whether an engine may read texts in place of a network, if its settings allow it: that of an encoder-only one may."""
+    return isinstance(getattr(model, "config", None), BertConfig)
+
+
+def _kind(task: UsableTask[Any], model: nn.Module) -> type[Engine] | None:
+    """What serves a run, if anything does."""
+    if can_embed(model):
+        return EncodingEngine
+    kinds: dict[str, type[Engine]] = {"translate": TranslationEngine, "language": GenerationEngine}
+    return kinds.get(task.spec.name)
+
+
 def _refusal(task: UsableTask[Any], model: nn.Module) -> str:
     """Why the engine cannot be used, if it cannot."""
-    if task.spec.name not in ("translate", "language"):
+    if _kind(task, model) is None:
         return f"it does not serve the task {task.spec.name}"
     if next(model.parameters()).device.type != "cpu":
         return "the model is not on a CPU"
@@ -148,7 +170,38 @@ def _refusal(task: UsableTask[Any], model: nn.Module) -> str:
     return supports(config)
 
 
-def _opened(engines: Path, task: UsableTask[Any], model: nn.Module, checkpoint: Checkpoint, wish: EngineWish) -> Chosen:
+@dataclass(frozen=True, kw_only=True)
+class _Subject:
+    """What of a run becomes an engine, and which kind of it; source, target: the tokenizers, perhaps the same."""
+
+    kind: Any
+    task: UsableTask[Any]
+    model: Any
+    source: Tokenizer
+    target: Tokenizer
+
+    @classmethod
+    def of(cls, task: UsableTask[Any], model: nn.Module) -> "_Subject":
+        parts = parts_of(task, model.state_dict())
+        assert parts.source is not None and parts.target is not None
+        return cls(kind=_kind(task, model), task=task, model=model, source=parts.source, target=parts.target)
+
+    def engine(self, folder: Path, settings: EngineSettings) -> Any:
+        """The engine in a folder."""
+        if self.kind is EncodingEngine:
+            return EncodingEngine(folder, max_length=self.model.max_length, settings=settings)
+        return self.kind(
+            folder,
+            token_names(self.target),
+            source_names=token_names(self.source),
+            end_id=self.target.end_id,
+            never=self.target.unwritten(unknown=self.kind is GenerationEngine),
+            n_tokens=self.target.n_tokens,
+            settings=settings,
+        )
+
+
+def _opened(engines: Path, subject: _Subject, checkpoint: Checkpoint, wish: EngineWish) -> Chosen:
     import ctranslate2
 
     hashes = sorted(
@@ -157,16 +210,16 @@ def _opened(engines: Path, task: UsableTask[Any], model: nn.Module, checkpoint: 
     digest = hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
     folder = engines / "-".join(("ctranslate2", ctranslate2.__version__, *wish.kind, digest))
     reason = ", ".join(("CTranslate2", *wish.kind))
-    if engine := _kept_engine(folder, task, wish):
+    if engine := _kept_engine(folder, subject, wish):
         return Chosen(engine=engine, reason=reason)
     engines.mkdir(exist_ok=True)
     with _alone(engines):
-        if engine := _kept_engine(folder, task, wish):  # another process has converted it meanwhile
+        if engine := _kept_engine(folder, subject, wish):  # another process has converted it meanwhile
             return Chosen(engine=engine, reason=reason)
         discard(folder)  # damaged
-        _convert(folder, task, model, wish)
+        _convert(folder, subject, wish)
         _prune(engines, keep=folder)
-    engine = _kept_engine(folder, task, wish)
+    engine = _kept_engine(folder, subject, wish)
     if engine is None:
         raise RegardError("the converted model cannot be read back.", "")
     return Chosen(engine=engine, reason=f"{reason}, converted into {folder}")
@@ -183,7 +236,7 @@ def _alone(engines: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _kept_engine(folder: Path, task: UsableTask[Any], wish: EngineWish) -> Any:
+def _kept_engine(folder: Path, subject: _Subject, wish: EngineWish) -> Any:
     """The engine in a folder, with the settings that are the fastest here; None where none is, or a damaged one."""
     facts = _kept_facts(folder)
     if facts is None:
@@ -191,58 +244,39 @@ def _kept_engine(folder: Path, task: UsableTask[Any], wish: EngineWish) -> Any:
     try:
         settings = facts["settings"].get(_machine())
         if settings is None:
-            settings = _measured(folder, task)
+            settings = _measured(folder, subject)
             facts["settings"][_machine()] = settings
             with suppress(OSError, RegardError):  # in a folder that is only read it is measured each time
                 write_atomically(folder / FILE, as_json(facts, indent=2) + b"\n")
-        engine = _engine(folder, task, wish.settings(EngineSettings(**settings)))
+        engine = subject.engine(folder, wish.settings(EngineSettings(**settings)))
         engine.open(1)
     except (RuntimeError, ValueError):
         return None
     return engine
 
 
-def _engine(folder: Path, task: UsableTask[Any], settings: EngineSettings) -> Any:
-    parts = parts_of(task, {})
-    source, target = parts.source, parts.target
-    assert source is not None and target is not None
-    translates = task.spec.name == "translate"
-    kind = TranslationEngine if translates else GenerationEngine
-    return kind(
-        folder,
-        token_names(target),
-        source_names=token_names(source),
-        end_id=target.end_id,
-        never=target.unwritten(unknown=not translates),
-        n_tokens=target.n_tokens,
-        settings=settings,
-    )
-
-
-def _convert(folder: Path, task: UsableTask[Any], model: Any, wish: EngineWish) -> None:
+def _convert(folder: Path, subject: _Subject, wish: EngineWish) -> None:
     """Convert, check and measure under another name, and give it its own when all of it is there."""
     remove_leftovers(folder.parent)
     temporary = temporary_name(folder)
-    parts = parts_of(task, {})
-    assert parts.source is not None and parts.target is not None
     try:
         convert(
             temporary,
-            model.config,
-            model.state_dict(),
-            source=parts.source,
-            target=parts.target,
+            subject.model.config,
+            subject.model.state_dict(),
+            source=subject.source,
+            target=subject.target,
             compute_type=wish.compute_type,
-            vocabulary_map=vocabulary_map(task) if wish.shortlist else b"",
+            vocabulary_map=vocabulary_map(subject.task) if wish.shortlist else b"",
         )
-        engine = _engine(temporary, task, EngineSettings())
-        error = largest_error(engine, model, parts.source, parts.target)
+        engine = subject.engine(temporary, EngineSettings())
+        error = largest_error(engine, subject.model, subject.source, subject.target)
         if not error <= (TOLERANCE if wish.compute_type == "float32" else math.inf):
-            raise RegardError(f"its log-probabilities differ by {error:.2g} from those of the network.", "")
+            raise RegardError(f"its {engine.compared} differ by {error:.2g} from those of the network.", "")
         facts = {
             "largest_error": error,
             "shortlist": _map_hash(temporary),
-            "settings": {_machine(): _measured(temporary, task)},
+            "settings": {_machine(): _measured(temporary, subject)},
         }
         write_synced(temporary / FILE, as_json(facts, indent=2) + b"\n")
         temporary.rename(folder)
@@ -250,11 +284,9 @@ def _convert(folder: Path, task: UsableTask[Any], model: Any, wish: EngineWish) 
         delete_tree(temporary)
 
 
-def _measured(folder: Path, task: UsableTask[Any]) -> dict[str, int]:
+def _measured(folder: Path, subject: _Subject) -> dict[str, int]:
     """The fastest settings here, as `EngineSettings` takes them."""
-    source = parts_of(task, {}).source
-    assert source is not None
-    return dataclasses.asdict(fastest(partial(_engine, folder, task), source))
+    return dataclasses.asdict(fastest(partial(subject.engine, folder), subject.source))
 
 
 def vocabulary_map(task: UsableTask[Any]) -> bytes:

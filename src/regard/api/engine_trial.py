@@ -1,4 +1,4 @@
-"""The trial of a converted engine: its log-probabilities beside those of the network, and its fastest settings here."""
+"""The trial of a converted engine: its log-probabilities or states beside the network's, and its fastest settings here."""
 
 import math
 import time
@@ -10,12 +10,14 @@ from torch import Tensor
 
 from regard.config import DecodingConfig
 from regard.data.text.tokenizer import Tokenizer
-from regard.decoding.engine import EngineSettings, SourceSentence, TranslationEngine
+from regard.decoding.engine import EncodingEngine, EngineSettings, SourceSentence, TranslationEngine
 from regard.exchange.ctranslate2 import position_limit
+from regard.tasks.batches import padded
 
 N_CHECKED, LONGEST_CHECKED = 8, 40
 N_TIMED, N_WRITTEN = 16, 16  # sentences for each core, and tokens of each, by which settings are compared
 GREEDY = DecodingConfig(beam=1)
+CPU = torch.device("cpu")  # where an engine computes
 
 
 def _sentences(tokenizer: Tokenizer, n: int, longest: int, seed: int) -> list[list[int]]:
@@ -29,9 +31,12 @@ def _sentences(tokenizer: Tokenizer, n: int, longest: int, seed: int) -> list[li
 @torch.inference_mode()
 def largest_error(engine: Any, model: Any, source: Tokenizer, target: Tokenizer) -> float:
     """The largest difference between log-probabilities of the engine and of the network, over made-up sentences; and what
-    the engine's greedy search loses by a token that is not the network's likeliest, if that is more.
+    the engine's greedy search loses by a token that is not the network's likeliest, if that is more. Of an encoder, between
+    states.
     """
     longest = min(LONGEST_CHECKED, (position_limit(model.config) or LONGEST_CHECKED) - 2)
+    if isinstance(engine, EncodingEngine):
+        return _largest_state_error(engine, model, source, longest)
     targets = _sentences(target, N_CHECKED, longest, seed=2)
     n_written = max(1, min(N_WRITTEN, longest // 2))
     written: list[Any] = []
@@ -71,6 +76,13 @@ def largest_error(engine: Any, model: Any, source: Tokenizer, target: Tokenizer)
     return float(torch.stack(errors).max())
 
 
+def _largest_state_error(engine: EncodingEngine, model: Any, tokenizer: Tokenizer, longest: int) -> float:
+    sentences = _sentences(tokenizer, N_CHECKED, longest, seed=1)
+    ids, lengths = padded([[tokenizer.start_id, *own, tokenizer.end_id] for own in sentences], tokenizer.pad_id, CPU)
+    differences = (engine.encode(ids, lengths) - model.encode(ids, lengths)).abs().amax(-1)  # (B, T)
+    return float(differences[torch.arange(ids.shape[1]) < lengths[:, None]].max())
+
+
 def _chosen(log_probs: Tensor, ids: list[int]) -> Tensor:
     """Of log-probabilities (T, V) those of the tokens (T,)."""
     return log_probs.gather(1, torch.tensor(ids)[:, None])[:, 0]
@@ -106,7 +118,9 @@ def _seconds(engine: Any, inputs: list[list[int]]) -> float:
     """The least of three times that the engine takes for inputs."""
 
     def run() -> None:
-        if isinstance(engine, TranslationEngine):
+        if isinstance(engine, EncodingEngine):
+            engine.encode(*padded([ids[: engine.max_length] for ids in inputs], inputs[0][0], CPU))
+        elif isinstance(engine, TranslationEngine):
             sentences = [SourceSentence(source=ids, prefix=(), limit=N_WRITTEN) for ids in inputs]
             engine.translate(sentences, start=(), config=GREEDY, with_log_probs=False)
         else:

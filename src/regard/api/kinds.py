@@ -128,7 +128,12 @@ class TextRun(Run[Any]):
         if tokenizer is None:
             raise UsageError(f"{self.reference} was trained on vectors: it reads no text.", "Name a run over text.")
         embedder = Embedder(
-            tokenizer, self.model, max_length=longest, pooling=pooling or self._pooling, normalised=self._normalised
+            tokenizer,
+            self.model,
+            encoder=self.encoder(),
+            max_length=longest,
+            pooling=pooling or self._pooling,
+            normalised=self._normalised,
         )
         found = embedder.embed([texts] if isinstance(texts, str) else list(texts), words=tokens, progress=progress)
         return found[0] if isinstance(texts, str) else found

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from regard import runtime
-from regard.api.engine import Chosen, EngineWish, choose_engine
+from regard.api.engine import Chosen, EngineWish, can_embed, choose_engine
 from regard.config import RunConfig
-from regard.decoding.engine import GenerationEngine, TranslationEngine
+from regard.decoding.engine import EncodingEngine, SearchEngine
 from regard.errors import UsageError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.baselines.verdict import judge
@@ -90,7 +90,7 @@ class Run(Generic[TaskType]):
 
     @cached_property
     def engine(self) -> Chosen:
-        """What searches for outputs: another engine, or our own search; opened, and perhaps converted, on first use."""
+        """What searches for outputs or embeds texts: another engine, or our own; opened, perhaps converted, on first use."""
         folder = RunFolder(self.reference.path).engines
         return choose_engine(folder, self.task, self.model, self.checkpoint, self.engine_wish)
 
@@ -99,14 +99,26 @@ class Run(Generic[TaskType]):
         if not isinstance(options, GenerationOptions):
             if self.engine_wish.name == "ctranslate2":
                 raise UsageError(
-                    f"{self.reference} was trained for the task '{self.spec.name}', which CTranslate2 does not serve.",
+                    f"{self.reference} was trained for the task '{self.spec.name}', whose predictions CTranslate2 does"
+                    " not compute.",
                     "Leave --engine out.",
                 )
             return options
-        # What is changed in the network, or listened to inside it, only our own search shows.
-        if options.engine is not None or anybody_listens() or self._is_changed():
+        if options.engine is not None or self._needs_the_network():
             return options
         return dataclasses.replace(options, engine=self.engine.engine)
+
+    def encoder(self) -> EncodingEngine | None:
+        """What computes the states of texts in place of the network; None where that has to."""
+        if not can_embed(self.model) or self._needs_the_network():
+            return None
+        engine = self.engine.engine
+        assert engine is None or isinstance(engine, EncodingEngine)
+        return engine
+
+    def _needs_the_network(self) -> bool:
+        """Whether something is changed in the network, or listened to inside it, which no other engine shows."""
+        return anybody_listens() or self._is_changed()
 
     def _is_changed(self) -> bool:
         """Whether a weight was changed in place, or it or a module was replaced, since the run was loaded."""
@@ -143,11 +155,11 @@ class Run(Generic[TaskType]):
         ]
         return dataclasses.replace(found, scores=tuple(scores))
 
-    def _engine_of(self, options: Options) -> TranslationEngine | GenerationEngine | None:
+    def _engine_of(self, options: Options) -> SearchEngine | None:
         """The engine that searches by these options; None for our own search."""
         if not isinstance(options, GenerationOptions) or options.engine is None:
             return None
-        engine: TranslationEngine | GenerationEngine = options.engine
+        engine: SearchEngine = options.engine
         decoding, n_models = options.decoding or self.config.decoding, 1 + len(getattr(options, "ensemble", ()))
         unsupported = engine.unsupported(
             decoding, banned=bool(options.banned), n_models=n_models, log_probs=options.log_probs
@@ -216,8 +228,8 @@ def load(
 
     run:           `runs/m30k`, `runs/m30k@best`, `runs/m30k@400`
     model:         the network, if the run trained one of your own
-    engine:        what translates and generates: torch (our own search), ctranslate2, or auto, which takes that on a CPU
-                   where it can
+    engine:        what translates, generates, and embeds by BERT: torch (our own), ctranslate2, or auto, which takes that
+                   on a CPU where it can
     compute_type:  the numbers of ctranslate2: float32, int8, …; by default as the run's setting runtime.int8 says
     shortlist:     let ctranslate2 write only what the source's tokens may become, learned from the run's training pairs
     engine_workers, engine_threads: of ctranslate2; 0 for as measured on this machine

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from regard.cli.engine import EncoderOptions, open_encoder
 from regard.cli.lines import Lines, Truncations, note_files
 from regard.cli.loading import load_runs
 from regard.cli.options import OnBadOption, RunArgument, ThreadsOption
@@ -38,13 +39,14 @@ def embed(
         ),
     ] = "",
     on_bad: OnBadOption = "",
+    engine: EncoderOptions | None = None,
     threads: ThreadsOption = 0,
 ) -> None:
     """Turn texts into vectors, one JSON object per line.
 
     It has `text` and `vector`; with --tokens `text`, `words` and `vectors`, where words are separated by white space and a
     word's vector is the mean of its tokens'. The states are those of the last layer: of the encoder, or of a language
-    model.
+    model. On a CPU those of a BERT are computed by CTranslate2 where it can; --engine torch is our own network.
     """
     if output:
         if not output.endswith(".npy"):
@@ -55,7 +57,8 @@ def embed(
     check_runs("embed", [run], {})
     note_files(texts)
     read = Lines(texts, on_bad=on_bad)
-    [loaded] = load_runs([run], threads=threads)
+    [loaded] = load_runs([run], threads=threads, **(engine or EncoderOptions()).loading())
+    open_encoder(loaded)
     kept: list[Vectors] = []
     truncations = Truncations()
     done = 0

@@ -1,4 +1,4 @@
-"""The engine of a command that generates: which one is asked for, and the line that says which one it is, and why."""
+"""The engine of a command that generates or embeds: which is asked for, and the line that says which one it is, and why."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,15 +17,15 @@ ENGINE = Group("Engine", sort_key=40)
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """What searches for outputs; the usual is `auto`."""
+class EncoderOptions:
+    """What computes; the usual is `auto`."""
 
     engine: Annotated[
         str,
         Parameter(
             group=ENGINE,
             metavar="NAME",
-            help="torch: our own search; ctranslate2: several times as fast on a CPU; auto (the default): that where it can",
+            help="torch: our own network and search; ctranslate2: faster on a CPU; auto (the default): that where it can",
         ),
     ] = ""
     int8: Annotated[
@@ -36,16 +36,8 @@ class EngineOptions:
             help="let ctranslate2 compute with 8-bit weights: faster, not quite the same outputs (the run's runtime.int8)",
         ),
     ] = None
-    shortlist: Annotated[
-        bool,
-        Parameter(
-            group=ENGINE,
-            help="let ctranslate2 write only tokens that those of the source may become, learned from the training pairs:"
-            " faster, not quite the same outputs; for translators",
-        ),
-    ] = False
     engine_workers: Annotated[
-        int, Parameter(group=ENGINE, help="batches that ctranslate2 decodes at a time (0: as measured)")
+        int, Parameter(group=ENGINE, help="batches that ctranslate2 computes at a time (0: as measured)")
     ] = 0
     engine_threads: Annotated[
         int, Parameter(group=ENGINE, help="threads of ctranslate2 for each of them (0: as measured)")
@@ -58,19 +50,41 @@ class EngineOptions:
                 "--engine auto leaves open by which engine scores are.",
                 "Name it: --engine ctranslate2 or --engine torch.",
             )
-        for name, asked in (("--int8", self.int8), ("--shortlist", self.shortlist)):
-            if asked and self.engine == "torch":
-                raise UsageError(
-                    f"{name} is for ctranslate2, and --engine torch asks for our own search.", "Leave one out."
-                )
-        named = self.engine or ("ctranslate2" if self.int8 or self.shortlist else usual)
+        asked = self._asked()
+        if asked and self.engine == "torch":
+            raise UsageError(f"{asked[0]} is for ctranslate2, and the engine is to be torch.", "Leave one out.")
         return {
-            "engine": named,
+            "engine": self.engine or ("ctranslate2" if asked else usual),
             "compute_type": "" if self.int8 is None else "int8" if self.int8 else "float32",
-            "shortlist": self.shortlist,
             "engine_workers": self.engine_workers,
             "engine_threads": self.engine_threads,
         }
+
+    def _asked(self) -> list[str]:
+        """What is asked for that ctranslate2 alone has."""
+        return ["--int8"] * bool(self.int8)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(EncoderOptions):
+    """What searches for outputs; the usual is `auto`."""
+
+    shortlist: Annotated[
+        bool,
+        Parameter(
+            group=ENGINE,
+            help="let ctranslate2 write only tokens that those of the source may become, learned from the training pairs:"
+            " faster, not quite the same outputs; for translators",
+        ),
+    ] = False
+
+    def loading(self, usual: str = "auto") -> dict[str, Any]:
+        """The same with the shortlist."""
+        return {**super().loading(usual), "shortlist": self.shortlist}
+
+    def _asked(self) -> list[str]:
+        return [*super()._asked(), *["--shortlist"] * self.shortlist]
 
 
 def open_engine(
@@ -81,15 +95,19 @@ def open_engine(
     alone:     for one text
     prefixed:  outputs have a beginning that is given
     """
+    from regard.decoding.engine import SearchEngine
+
     if run.engine_wish.name == "torch":
         return
     with busy("preparing the engine"):
         chosen = run.engine
-    decoding = options.decoding or run.config.decoding
-    if chosen.engine is None:
+    engine = chosen.engine
+    if engine is None:
         tell(f"engine: our own search; {chosen.reason}")
-    elif reason := chosen.engine.unsupported(
-        decoding,
+        return
+    assert isinstance(engine, SearchEngine)
+    if reason := engine.unsupported(
+        options.decoding or run.config.decoding,
         banned=bool(options.banned),
         n_models=n_models,
         alone=alone,
@@ -98,3 +116,18 @@ def open_engine(
         tell(f"engine: our own search; CTranslate2 cannot do {reason}")
     else:
         tell(f"engine: {chosen.reason}")
+
+
+def open_encoder(run: "Run[Any]") -> None:
+    """The same for texts that are embedded; of networks that only torch has, nothing is said unless it is asked for."""
+    from regard.api.engine import can_embed
+
+    if run.engine_wish.name == "torch":
+        return
+    if not can_embed(run.model):
+        if run.engine_wish.name == "ctranslate2":
+            tell("engine: our own network; CTranslate2 embeds by BERT alone")
+        return
+    with busy("preparing the engine"):
+        chosen = run.engine
+    tell(f"engine: {chosen.reason}" if chosen.engine else f"engine: our own network; {chosen.reason}")

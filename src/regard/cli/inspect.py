@@ -62,7 +62,9 @@ class NumberOptions:
     key: Annotated[int | None, Parameter(group=NUMBERS, help="position that is attended to")] = None
     python: Annotated[bool, Parameter(group=NUMBERS, help="with --cell: as Python that computes it again")] = False
     lens: Annotated[bool, Parameter(group=NUMBERS, help="logit lens: what each layer would write")] = False
-    top: Annotated[int, Parameter(group=NUMBERS, help="how many are shown of what is likeliest (3)")] = 3
+    top: Annotated[
+        int | None, Parameter(group=NUMBERS, help="with --lens: how many of the likeliest (1; with --json 3)")
+    ] = None
     contributions: Annotated[
         bool, Parameter(group=NUMBERS, help="what each head and sublayer adds to the logit at --query (pre-norm)")
     ] = False
@@ -147,6 +149,8 @@ def inspect(
     whole = whole or RunOptions()
     if map.png:
         refuse_picture(map.png, whole.data)
+    if input:
+        refuse_ignored(map, numbers, whole)
     if whole.probes and not input:
         show_probes(run, json=json)
         return
@@ -161,14 +165,31 @@ def inspect(
             trace = ablated(trace, changes.ablate)
     if changes.save:
         tell(f"written: {trace.save(changes.save)}")
-    shown = shows(trace, before, map, numbers, changes, threads=threads)
+    shown = shows(trace, before, map, numbers, changes, search or SearchOptions(), threads=threads)
     if json:
         print_json({"run": run, **shown.facts})
         return
     for block in shown.blocks:
         block()
-    if not shown.facts.keys() - {"overview"}:
+    if "overview" in shown.facts:
         tell_more(run, input, trace)
+
+
+def refuse_ignored(map: MapOptions, numbers: NumberOptions, whole: RunOptions) -> None:
+    """Refuse options that would change nothing."""
+    chosen = {"--kind": map.kind != "", "--layer": map.layer != -1, "--head": map.head is not None}
+    chooses = next((flag for flag, is_given in chosen.items() if is_given), "")
+    if chooses and not (map.png or map.csv or map.atlas or numbers.cell):
+        raise UsageError(
+            f"{chooses} chooses an attention map, and none is written.", "Add --png map.png or --csv map.csv."
+        )
+    if numbers.python and not numbers.cell:
+        raise UsageError("--python shows the arithmetic of a cell.", "Add --cell ATTENTION --query N --key N.")
+    if numbers.top is not None and not numbers.lens:
+        raise UsageError("--top says how many the logit lens shows.", "Add --lens.")
+    for flag, value in named(whole).items():
+        if value != getattr(RunOptions, flag):
+            raise UsageError(f"--{flag} is about the whole run, and an input is given.", "Leave the input out.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +206,7 @@ def shows(
     map: MapOptions,
     numbers: NumberOptions,
     changes: ChangeOptions,
+    search: SearchOptions,
     *,
     threads: int,
 ) -> Shown:
@@ -206,8 +228,8 @@ def shows(
         cell = trace.cell(numbers.cell, head=map.head or 0, query=query, key=key)
         add("cell", cell.to_json(), cell.python().splitlines() if numbers.python else cell.lines())
     if numbers.lens:
-        lens = trace.lens(top=numbers.top)
-        add("lens", lens.to_json(), lens.lines())
+        lens = trace.lens(top=3 if numbers.top is None else numbers.top)
+        add("lens", lens.to_json(), lens.lines(shown=numbers.top or 1))
     if numbers.contributions:
         shares = trace.contributions(position=-1 if numbers.query is None else numbers.query)
         add("contributions", shares.to_json(), shares.lines())
@@ -244,7 +266,13 @@ def shows(
     if changes.against:
         [other] = load_runs([changes.against], threads=threads, engine="torch")
         subject = before.live("To compare")
-        theirs = other.trace(subject.input)
+        own_task = subject.task.spec.name
+        if other.spec.name != own_task:
+            raise UsageError(
+                f"{changes.against} is a run of the task '{other.spec.name}', and this one of '{own_task}'.",
+                "Compare with a run of the same task.",
+            )
+        theirs = other.trace(subject.input, **given(named(search)))
         compared = before.difference(theirs)
         lines = [f"{changes.against} writes: {theirs.output}", *compared.lines()]
         add("against", {"run": changes.against, "writes": theirs.output, **compared.to_json()}, lines)
@@ -304,16 +332,43 @@ def needed(value: int | None, flag: str) -> int:
 
 
 def tap_numbers(trace: "Trace", name: str) -> tuple[Any, list[str]]:
-    """The numbers of a tap, or which taps there are."""
+    """The numbers of a tap, or which taps match a pattern."""
     import numpy as np
 
-    if name == "*" or "*" in name:
-        names = trace.names(name)
-        return names, [f"{one}  {trace[one]!r}" if one in trace.kept else one for one in names]
+    if "*" in name:
+        return matching_taps(trace, name)
     array = trace[name]
     with np.printoptions(precision=4, suppress=True, threshold=400, linewidth=110):
         lines = [f"{name} {array!r}", *str(array.values).splitlines()]
     return {"name": name, "axes": list(array.axes), "values": array.values.tolist()}, lines
+
+
+def matching_taps(trace: "Trace", pattern: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The taps that match a pattern: their axes, and what they show."""
+    from regard.evaluation.table import Table
+    from regard.inspection.tap_names import tap_phrase
+
+    left_out = trace.left_out
+    found: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "axes": None if name in left_out else list(trace[name].axes),
+            "shape": list(left_out[name] if name in left_out else trace[name].shape),
+            "about": tap_phrase(name),
+        }
+        for name in trace.names(pattern)
+    ]
+    if not found:
+        raise UsageError(f"No tap of this model matches '{pattern}'.", "--tap '*' shows all of them.")
+    rows = tuple((one["name"], axes_text(one["axes"], one["shape"]), one["about"]) for one in found)
+    return found, Table(headings=("tap", "axes", "what it is"), rows=rows, left=(0, 1, 2)).lines()
+
+
+def axes_text(axes: Sequence[str] | None, shape: Sequence[int]) -> str:
+    """The axes with their sizes; of what was not kept, sizes alone."""
+    if axes is None:
+        return f"{' × '.join(map(str, shape))} (large: recorded when asked for by name)"
+    return ", ".join(f"{axis} {size}" for axis, size in zip(axes, shape, strict=True))
 
 
 def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
@@ -328,7 +383,13 @@ def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
 
     path = maps.find_attention(trace, map.kind, map.layer) if not numbers.beam_tree else ""
     if map.csv:
-        records_to_csv(maps.as_records(trace, path, map.head or 0), map.csv)
+        records = maps.as_records(trace, path, map.head or 0)
+        try:
+            records_to_csv(records, map.csv)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot write {map.csv}: {error.strerror}.", "Choose a place that can be written to."
+            ) from error
         tell(f"written: {map.csv}")
     if not map.png:
         return

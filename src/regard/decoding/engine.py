@@ -1,7 +1,8 @@
 """CTranslate2 as a search engine: ids in, hypotheses out, on a CPU several times as fast as our own search.
 
 It knows a model folder and a name for each id, and no text. What it cannot do as our own search does it, it refuses
-(`unsupported`) or leaves to it, sentence by sentence (None in the place of hypotheses).
+(`unsupported`) or leaves to it, sentence by sentence (None in the place of hypotheses). Of an encoder-only model it gives
+the states, in place of the network.
 
 - Its beam search ends by another rule than ours: as soon as there are as many finished hypotheses as the beam is wide,
   whatever could still come.
@@ -16,14 +17,16 @@ It knows a model folder and a name for each id, and no text. What it cannot do a
 import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
+from torch import Tensor
 
 from regard.config import DecodingConfig
 from regard.decoding.penalties import LengthPower
@@ -69,35 +72,18 @@ class SourceSentence:
     limit: int
 
 
-class _Engine:
-    """What both kinds share: the folder, the names of tokens, and instances of the library opened when first asked for.
+class Engine:
+    """What all kinds share: the folder, and instances of the library opened when first asked for.
 
-    name:   as signatures of scores have it: the library, its version, its type
-    never:  what must not be written; rows that no token has are added to it
+    name: as signatures of scores have it: the library, its version, its type
     """
 
     library_class: str
-    samples = False  # whether it draws a text that is alone
-    counts_prompts = True  # whether what the output begins with is counted by rules on repetition
+    compared: str  # what of it is compared with the network's before it is trusted
 
-    def __init__(
-        self,
-        folder: Path,
-        names: Sequence[str],
-        *,
-        source_names: Sequence[str] | None = None,
-        end_id: int,
-        never: Ids,
-        n_tokens: int,
-        settings: EngineSettings,
-    ) -> None:
+    def __init__(self, folder: Path, *, settings: EngineSettings) -> None:
         self.folder = folder
         self.name = folder.name.rpartition("-")[0]
-        self.names = names
-        self.source_names = source_names or names
-        self.ids = {name: id for id, name in enumerate(names)}
-        self.end_id = end_id
-        self.never = {*never, *range(n_tokens, len(names))}
         self.settings = settings
         self._opened: dict[tuple[int, int], Any] = {}
         # Its threads let go of what they call in Python before that ends: later they would abort the process.
@@ -116,6 +102,35 @@ class _Engine:
         with _kept_threads():
             make = getattr(ctranslate2, self.library_class)
             return make(str(self.folder), device="cpu", inter_threads=workers, intra_threads=threads)
+
+
+class SearchEngine(Engine):
+    """What both kinds that search share: the names of tokens, and which of them are never written.
+
+    never:  what must not be written; rows that no token has are added to it
+    """
+
+    compared = "log-probabilities"
+    samples = False  # whether it draws a text that is alone
+    counts_prompts = True  # whether what the output begins with is counted by rules on repetition
+
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        *,
+        source_names: Sequence[str] | None = None,
+        end_id: int,
+        never: Ids,
+        n_tokens: int,
+        settings: EngineSettings,
+    ) -> None:
+        super().__init__(folder, settings=settings)
+        self.names = names
+        self.source_names = source_names or names
+        self.ids = {name: id for id, name in enumerate(names)}
+        self.end_id = end_id
+        self.never = {*never, *range(n_tokens, len(names))}
 
     def unsupported(
         self,
@@ -181,7 +196,7 @@ class _Engine:
         return Decoded(tuple(sorted(found, key=lambda one: -one.score)))
 
 
-class TranslationEngine(_Engine):
+class TranslationEngine(SearchEngine):
     """A translator: an encoder reads the source, a decoder writes."""
 
     library_class = "Translator"
@@ -260,7 +275,7 @@ class TranslationEngine(_Engine):
         return [list(one.log_probs) for one in found]
 
 
-class GenerationEngine(_Engine):
+class GenerationEngine(SearchEngine):
     """A language model: a decoder goes on from a prompt."""
 
     library_class = "Generator"
@@ -341,6 +356,38 @@ class GenerationEngine(_Engine):
         """The log-probability of each token of rows but the first."""
         found = self.open(len(rows)).score_batch([self._named(ids) for ids in rows], max_input_length=LONGEST_INPUT)
         return [list(one.log_probs) for one in found]
+
+
+class EncodingEngine(Engine):
+    """An encoder-only model: it reads, and writes nothing.
+
+    max_length: the most tokens that its positions reach, special tokens counted
+    """
+
+    library_class = "Encoder"
+    compared = "states"
+
+    def __init__(self, folder: Path, *, max_length: int, settings: EngineSettings) -> None:
+        super().__init__(folder, settings=settings)
+        self.max_length = max_length
+
+    def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, T), padded behind, of (B,) lengths, to the last states (B, T, D); those of padding mean nothing."""
+        library = self.open(len(ids))
+        workers, _ = self.settings.of(len(ids))
+        parts = ids.int().chunk(workers), lengths.int().chunk(workers)
+        if len(parts[0]) == 1:
+            return _states(library, ids.int(), lengths.int())
+        with ThreadPoolExecutor(workers) as pool:  # the library's workers each wait for a thread of Python's that asks
+            return torch.cat(list(pool.map(partial(_states, library), *parts)))
+
+
+def _states(library: Any, ids: Tensor, lengths: Tensor) -> Tensor:
+    """The last states (B, T, D) of ids (B, T)."""
+    from ctranslate2 import DataType, StorageView
+
+    found = library.forward_batch(*(StorageView.from_array(given.contiguous().numpy()) for given in (ids, lengths)))
+    return torch.from_numpy(numpy.array(found.last_hidden_state.to(DataType.float32)))
 
 
 def _results(waiting: Sequence[Any], progress: Progress | None = None) -> list[Any]:

@@ -72,7 +72,7 @@ class BeamTree:
         if number not in self._by_number:
             raise UsageError(
                 f"The tree has no node {number}.",
-                f"They are numbered from 0 to {max(self._by_number)}: `lines()` has them.",
+                f"They are numbered from 0 to {max(self._by_number)}; --beam-tree shows them, in Python print(tree).",
             )
         return self._by_number[number]
 

@@ -50,9 +50,11 @@ class Lens:
         """The names of the rows: the sublayer behind which each state stands."""
         return tuple(map(sublayer_name, self.taps))
 
-    def lines(self, width: int = 100) -> list[str]:
-        """The likeliest at each layer for each position, with its probability; in blocks of positions that fit the width."""
-        columns = [self._column(position) for position in range(len(self.reads))]
+    def lines(self, width: int = 100, shown: int = 1) -> list[str]:
+        """The likeliest at each layer for each position, with their probabilities; in blocks of positions that fit the
+        width. `shown`: how many; where there is one position, all.
+        """
+        columns = [self._column(position, shown) for position in range(len(self.reads))]
         names = ("", "reads", *self.sublayers, "output")
         lines: list[str] = []
         while columns:
@@ -63,9 +65,9 @@ class Lens:
             lines += [*([""] if lines else []), *table.lines()]
         return lines
 
-    def _column(self, position: int) -> tuple[str, ...]:
+    def _column(self, position: int, shown: int) -> tuple[str, ...]:
         """The cells of one position, the heading first."""
-        shown = self.ids.shape[2] if len(self.reads) == 1 else 1
+        shown = self.ids.shape[2] if len(self.reads) == 1 else shown
         cells = (
             ", ".join(
                 f"{_cut(self.tokens[int(id)])} {share:.2f}"
@@ -108,7 +110,7 @@ class Lens:
 def read_lens(trace: Trace, top: int = 5) -> Lens:
     """Read every state of the residual stream as if it were the last; `top` likeliest of each."""
     if top < 1:
-        raise UsageError(f"The lens shows 1 or more of the likeliest, not {top}.")
+        raise UsageError(f"The lens shows 1 or more of the likeliest, not {top}.", "Ask for some: --top 3, or top=3.")
     taps = stream_taps(trace)
     trace.live("The logit lens needs the output layer, and")
     says = recorded_logits(trace)

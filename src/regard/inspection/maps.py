@@ -129,7 +129,12 @@ def image_picture(trace: Trace, path: str, head: int | None = None) -> "Figure":
     image, (panels, grids) = trace.reading.image, patch_maps(trace, path, head)
     if image is None:
         raise UsageError("The input is no image.", "Leave the image's options out.")
-    return overlay_picture(image, panels, grids, title=f"{path}: {trace.output}")
+    return overlay_picture(image, panels, grids, title=f"{path}: {_one_line(trace.output)}")
+
+
+def _one_line(output: str) -> str:
+    """An output whose columns are separated by tabs, as a title has it."""
+    return ", ".join(output.split("\t"))
 
 
 def patch_maps(trace: Trace, path: str, head: int | None = None) -> tuple[list[str], np.ndarray]:
@@ -138,6 +143,8 @@ def patch_maps(trace: Trace, path: str, head: int | None = None) -> tuple[list[s
     keys = trace.reading.memory if _kind(path) == "cross" else trace.reading.at(path)
     if keys is None or keys.grid is None:
         raise UsageError(f"{path} does not attend to patches of an image.", "Choose another --kind.")
+    if head is not None:
+        check_head(trace, path, head)
     n_patches = keys.grid[0] * keys.grid[1]
     if _kind(path) == "cross":
         chosen = weights.mean(0) if head is None else weights[head]

@@ -120,7 +120,7 @@ def find_logit(trace: Trace, token: str | int = "", position: int = -1) -> Asked
     else:
         place = (len(reading.writes) or len(logits)) - 1 if position == -1 else position
         if not 0 <= place < len(logits):
-            raise UsageError(f"There are the positions 0 to {len(logits) - 1}, and no {place}.")
+            raise UsageError(f"There are the positions 0 to {len(logits) - 1}, and no {place}.", "They count from 0.")
         own = logits[place]
     if isinstance(token, str):
         written = reading.writes[place] if place is not None and place < len(reading.writes) else int(own.argmax())

@@ -11,6 +11,7 @@ import numpy as np
 from regard.errors import UsageError
 from regard.inspection.axes import key_positions
 from regard.inspection.overview import guesses, probabilities
+from regard.inspection.tap_names import tap_phrase
 from regard.inspection.trace import Trace
 from regard.tasks.reading import Positions
 
@@ -101,24 +102,7 @@ def _station(trace: Trace, name: str, place: int) -> WalkStep:
         return WalkStep(name=module, about="each head attends most to", numbers=", ".join(most) + more)
     if place >= len(array.values):
         return WalkStep(name=name, about="not at this position", numbers="")
-    return WalkStep(name=name, about=_about(name), numbers=_vector(array.values[place]))
-
-
-def _about(name: str) -> str:
-    """What a station does, by the tap's name."""
-    module, _, tap = name.rpartition(".")
-    if module.endswith("residual"):
-        return "the residual stream after it"
-    return {
-        "tokens": "the token's vector",
-        "patches": "the patch's vector",
-        "positions": "the position's vector",
-        "segments": "which of the texts",
-        "sum": "all of it together",
-        "output": "what the sublayer adds",
-        "context": "what was attended to",
-        "states": "the layer's state",
-    }.get(tap, "")
+    return WalkStep(name=name, about=tap_phrase(name), numbers=_vector(array.values[place]))
 
 
 def _vector(values: Any) -> str:

@@ -12,7 +12,7 @@ What an imported vocabulary has in front of every text stands before it, in the 
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,15 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.decoding.batches import run_in_batches
 from regard.errors import UsageError, did_you_mean
 from regard.tasks.batches import padded
-from regard.tasks.offers import can_encode, device_of, has_states, is_encoder_only, reads_both_ways, trained_context
+from regard.tasks.offers import (
+    Encodable,
+    can_encode,
+    device_of,
+    has_states,
+    is_encoder_only,
+    reads_both_ways,
+    trained_context,
+)
 from regard.tasks.options import Count
 
 POOLINGS = ("mean", "class", "last")
@@ -83,6 +91,7 @@ class _Reading:
 class Embedder:
     """Turns texts into vectors.
 
+    encoder:    what computes the states in the model's place, if anything does
     max_length: the most tokens of a text, beside what the model's positions allow
     pooling:    mean of the text's tokens, and of those around it in an encoder-only model, as sentence encoders have it;
                 class, the state of the token in front of it; last, of the last that was read, which is the first for the
@@ -95,6 +104,7 @@ class Embedder:
         tokenizer: Tokenizer,
         model: Any,
         *,
+        encoder: Encodable | None = None,
         max_length: int = sys.maxsize,
         pooling: str = "mean",
         normalised: bool = False,
@@ -105,6 +115,8 @@ class Embedder:
         self.pooling, self.normalised = pooling, normalised
         self.device = device_of(model)
         self.reading = _reading(model, tokenizer)
+        if encoder is not None:
+            self.reading = replace(self.reading, states=encoder.encode)
         if pooling == "class" and not is_encoder_only(model):
             raise UsageError(
                 "This model has no class token: nothing stands in front of a text that could hear all of it.",
