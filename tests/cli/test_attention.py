@@ -48,7 +48,7 @@ def test_a_picture_beside_what_is_said(command: Any, runs: dict[str, tuple[str, 
         (
             ["A dog runs. The cat.", "--picture", "a.png"],
             [
-                "error: The text was translated in 2 parts, and a picture shows one.",
+                "error: The text was translated in 2 parts, and one is looked into at a time.",
                 "Give one sentence.",
             ],
         ),

@@ -49,3 +49,8 @@ def test_only_fonts_that_the_machine_has_are_asked_for():
     fonts = axis_labels._fonts()
     assert fonts[:2] == ("DejaVu Sans", "STIXGeneral")  # both come with matplotlib
     assert set(fonts) <= set(font_manager.fontManager.get_font_names())
+
+
+@pytest.mark.usefixtures("only_dejavu")
+def test_what_no_font_has_is_known() -> None:
+    assert axis_labels.without_glyph(["a dog \u72d7", "ein Hund \u72d7\U00013000"]) == "\u72d7\U00013000"

@@ -163,7 +163,7 @@ def test_a_logit_is_found_by_its_token() -> None:
     ("name", "asked", "problem"),
     [
         ("gpt", ("dgo", 0), "'dgo' is not one token of this model.\nDid you mean dog?"),
-        ("gpt", ("", 9), "There are the positions 0 to 8, and no 9."),
+        ("gpt", ("", 9), "There are the positions 0 to 8, and no 9.\nThey count from 0."),
         ("gpt", (999, 0), "There is no output 999: they are 0 to 12."),
         ("vit", ("a", 3), "This model says one thing of the whole input.\nLeave the position out."),
     ],

@@ -39,6 +39,9 @@ class MapOptions:
     png: Annotated[
         str, Parameter(name=("--png", "--picture"), group=MAP, metavar="FILE", help="draw it: .png, .svg or .pdf")
     ] = ""
+    sqrt: Annotated[
+        bool, Parameter(group=MAP, help="colour by the square root of weights, which tells small ones apart")
+    ] = False
     csv: Annotated[str, Parameter(group=MAP, metavar="FILE", help="write the map as a table")] = ""
 
 
@@ -379,6 +382,7 @@ def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
         return
     from regard.evaluation.table import records_to_csv
     from regard.inspection import maps
+    from regard.inspection.axis_labels import without_glyph
     from regard.inspection.render import save
 
     path = maps.find_attention(trace, map.kind, map.layer) if not numbers.beam_tree else ""
@@ -398,11 +402,14 @@ def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
 
         figure = tree_picture(trace.beam_tree())
     elif map.atlas:
-        figure = maps.atlas_picture(trace, map.kind)
+        figure = maps.atlas_picture(trace, map.kind, gamma=0.5 if map.sqrt else 1.0)
     elif trace.reading.image is not None:
         figure = maps.image_picture(trace, path, map.head)
     else:
-        figure = maps.map_picture(trace, path, map.head)
+        figure = maps.map_picture(trace, path, map.head, gamma=0.5 if map.sqrt else 1.0)
     tell(f"drawn: {save(figure, map.png)}")
+    labels = (label for _, positions in trace.reading.places for label in positions.labels)
+    if missing := without_glyph([trace.title, trace.output, *labels]):
+        note(f"no font here has {missing[:20]}, drawn as boxes: install one that has, such as Noto Sans CJK")
     if map.kind and trace.reading.writes:
         note("attention shows routing, not cause; --ablate tests cause")

@@ -4,6 +4,7 @@ matplotlib warns for a character that no font has and draws whatever its font of
 scripts are used where the machine has them, and what is still missing becomes a visible box.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,12 @@ def safe_label(token: str, *, longest: int = 24) -> str:
     text = token.strip() or "".join(_WHITE_SPACE.get(character, character) for character in token)
     shown = "".join(_shown(character) for character in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def without_glyph(texts: Iterable[str]) -> str:
+    """The characters of texts that no font of this machine has, each once: what pictures show as boxes."""
+    every = dict.fromkeys(character for text in texts for character in text)
+    return "".join(one for one in every if one.isprintable() and one != _BOX and _shown(one) == _BOX)
 
 
 def text_style() -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _refuse_others(model: nn.Module, taps: list[str]) -> tuple[nn.Module, nn.Mod
         raise UsageError(
             "The shares of a logit are for pre-norm models: with post-norm each sum is normalised again, so that they "
             "would not add up.",
-            "Ablate instead: trace.without(SUBLAYER, heads=[…])",
+            "Ablate instead: --ablate SUBLAYER:HEAD, or trace.without(SUBLAYER, heads=[HEAD]).",
         )
     layers = last_layers(model)
     if layers is None or len(residuals) == len(taps):

@@ -94,7 +94,7 @@ def column_labels(trace: Trace, path: str) -> tuple[str, ...]:
     return tuple(weights.labels.get(weights.axes[2], ()))
 
 
-def map_picture(trace: Trace, path: str, head: int | None = None) -> "Figure":
+def map_picture(trace: Trace, path: str, head: int | None = None, *, gamma: float = 1.0) -> "Figure":
     """One head of an attention, or the mean over its heads."""
     weights = masked_weights(trace, path)
     if head is not None:
@@ -105,16 +105,18 @@ def map_picture(trace: Trace, path: str, head: int | None = None) -> "Figure":
     reads = "" if _kind(path) == "cross" else "reads → "
     names = f"{reads}writes" if trace.reading.writes and trace.reading.at(path) is trace.reading.own else "attends"
     return attention_picture(
-        values, columns, rows, title=f"{path}, {of}: {trace.title}", rows=names, columns="attends to"
+        values, columns, rows, title=f"{path}, {of}: {trace.title}", rows=names, columns="attends to", gamma=gamma
     )
 
 
-def atlas_picture(trace: Trace, kind: str = "") -> "Figure":
+def atlas_picture(trace: Trace, kind: str = "", *, gamma: float = 1.0) -> "Figure":
     """All heads of all layers of one kind, or of the kind that tells most."""
     paths = kinds(trace)[_kind_of(trace, kind)]
     weights = np.stack([masked_weights(trace, path).values for path in paths])
     title = f"{_kind_of(trace, kind)} attention: {trace.title}"
-    return attention_atlas(weights, column_labels(trace, paths[0]), row_labels(trace, paths[0]), title=title)
+    return attention_atlas(
+        weights, column_labels(trace, paths[0]), row_labels(trace, paths[0]), title=title, gamma=gamma
+    )
 
 
 def _kind_of(trace: Trace, kind: str) -> str:

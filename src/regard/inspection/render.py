@@ -48,17 +48,20 @@ def attention_picture(
     title: str = "",
     rows: str = "writes",
     columns: str = "looks at",
+    gamma: float = 1.0,
 ) -> "Figure":
     """Draw weights (T, S), 0 to 1: a row for each target token (what that step writes), a column for each source token.
 
-    NaN stands for masked cells, which are hatched. `rows` and `columns` name the axes.
+    NaN stands for masked cells, which are hatched. `rows` and `columns` name the axes; `gamma` as for `labelled_map`.
     """
     _check_shape(weights, len(target_tokens), len(source_tokens))
     cell = min(_CELL_INCHES, _LARGEST_MAP_INCHES / max(weights.shape))
-    figure, axes = labelled_map(weights, target_tokens, source_tokens, cell=cell, legend="attention weight")
+    figure, axes = labelled_map(
+        weights, target_tokens, source_tokens, cell=cell, legend="attention weight", gamma=gamma
+    )
     name_axes(axes, title=title, rows=rows, columns=columns)
     if weights.size <= _CELLS_WITH_NUMBERS:
-        _write_numbers(axes, weights)
+        _write_numbers(axes, weights, gamma=gamma)
     return figure
 
 
@@ -107,6 +110,7 @@ def attention_atlas(
     target_tokens: Sequence[str],
     *,
     title: str = "",
+    gamma: float = 1.0,
 ) -> "Figure":
     """Draw weights (L, H, T, S) as small maps: a row for each layer, a column for each head, both counted from 0.
 
@@ -125,7 +129,7 @@ def attention_atlas(
     for layer in range(n_layers):
         for head in range(n_heads):
             axes = _axes_in_inches(figure, left + head * (width + gap), top + layer * (height + gap), width, height)
-            image = _draw_map(axes, weights[layer, head])
+            image = _draw_map(axes, weights[layer, head], gamma=gamma)
             axes.set_aspect("auto")
             columns = source_tokens if labelled and layer == n_layers - 1 else ()
             rows = target_tokens if labelled and head == 0 else ()
@@ -137,7 +141,7 @@ def attention_atlas(
     style = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
     figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
     beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
-    _dress_legend(figure.colorbar(image, cax=beside), "attention weight")
+    _dress_legend(figure.colorbar(image, cax=beside), "attention weight", gamma=gamma)
     return figure
 
 
@@ -240,11 +244,11 @@ def _longest(tokens: Sequence[str]) -> int:
     return max(len(safe_label(token)) for token in tokens)
 
 
-def _write_numbers(axes: "Axes", weights: NDArray[Any]) -> None:
+def _write_numbers(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> None:
     """Write the weights that a reader can tell from nothing into their cells, dark on pale and pale on dark."""
     for row, column in zip(*np.nonzero(weights >= 0.05), strict=True):
         value = float(weights[row, column])
-        colour = "white" if value > 0.45 else INK
+        colour = "white" if value**gamma > 0.45 else INK
         axes.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=7)
 
 
