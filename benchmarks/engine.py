@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=MULTI30K, help="folder of Multi30k")
     parser.add_argument("--text", type=Path, default=SHAKESPEARE, help="a text file, for language models")
     parser.add_argument("--only", choices=list(SUBJECTS), nargs="+", default=list(SUBJECTS), help="these models")
+    parser.add_argument("--run", help="a trained run of transformer-tiny; without it one is trained and kept")
     parser.add_argument("--contender", help=argparse.SUPPRESS)  # given to the children: SUBJECT NAME TYPE RUN
     arguments = parser.parse_args()
     os.environ["REGARD_CACHE"] = str(BUILD / "cache")
@@ -92,7 +93,7 @@ def main() -> None:
 
 
 def tiny_run(arguments: argparse.Namespace, threads: int) -> str:
-    return trained(find_text(arguments.data), threads=threads, quick=arguments.quick)
+    return arguments.run or trained(find_text(arguments.data), threads=threads, quick=arguments.quick)
 
 
 def base_run(arguments: argparse.Namespace, threads: int) -> str:
