@@ -11,7 +11,7 @@ from regard.errors import UsageError
 from regard.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from regard.cli.inspect import RunOptions
+    from regard.cli.inspect_options import RunOptions
     from regard.inspection.importance import MeasuredBy, Parts
 
 N_NEIGHBOURS = 10
