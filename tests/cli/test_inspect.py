@@ -174,3 +174,26 @@ def test_importance_goes_on_where_it_was_stopped(inspect: Any, corpus: tuple[str
 def test_neighbours_of_a_token(inspect: Any) -> None:
     out, _ = inspect("--neighbours", "dog")
     assert out.startswith("token")
+
+
+def test_a_text_longer_than_the_positions(inspect: Any, classify_run: Path, language_run: str) -> None:
+    long = "lovely film " * 400
+    out, _ = inspect(long, "--json", run=classify_run)
+    assert len(json.loads(out)["overview"]["steps"]) <= 512, "it is cut, as `predict` cuts it"
+    _, err = inspect("a dog " * 2000, run=language_run, code=2)
+    assert "tokens, and the model reads at most" in err
+
+
+def test_a_run_without_a_checkpoint(inspect: Any, trained: Path, tmp_path: Path) -> None:
+    import shutil
+
+    bare = tmp_path / "bare"
+    shutil.copytree(trained, bare)
+    shutil.rmtree(bare / "checkpoints")
+    _, err = inspect(TEXT, run=bare, code=1)
+    assert "checkpoint" in err and "Traceback" not in err
+
+
+def test_what_a_terminal_would_obey_is_only_shown(inspect: Any) -> None:
+    _, err = inspect("a \x1b[31m dog <img src=x onerror=alert(1)>")
+    assert "\x1b[31m" not in err
