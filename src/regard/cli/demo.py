@@ -77,6 +77,7 @@ def demo(
     tell(f"{picture} shows which source words the model attended to. Next:")
     for command in (
         f'translate {name} "The old woman gives the child a book."',
+        f'inspect {name} "The small dog sees a red house."',
         f"show {name}",
         f"plot {name}",
         "train translate --train YOUR.en YOUR.de",
