@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -44,7 +45,7 @@ from regard.training.state import Cursor
 FOLDER = BUILD / "time_to_score"
 MINUTES = 20  # of the peers, in translation
 TARGET = 1.88  # in language modelling, nats per character
-JOBS = {"translation": ("regard", "nn.Transformer", "Marian"), "language": ("regard", "GPT-2")}
+PEERS = {"translation": ("nn.Transformer", "Marian"), "language": ("GPT-2",)}
 # Ours: how many updates, and what else a run file would say.
 OURS: dict[str, dict[str, dict[str, Any]]] = {
     "translation": {
@@ -89,9 +90,11 @@ def main() -> None:
     parser = options("Seconds to a validation loss.", rounds=40)
     parser.add_argument("--data", type=Path, default=MULTI30K, help="folder of Multi30k")
     parser.add_argument("--text", type=Path, default=SHAKESPEARE, help="a text file")
-    parser.add_argument("--only", choices=JOBS, help="one of the two")
+    parser.add_argument("--only", choices=PEERS, help="one of the two")
     parser.add_argument("--peer", help="one of the peers alone, by its name")
     parser.add_argument("--precision", choices=("bf16", "fp32"), help="of ours in translation; bf16 where it is quick")
+    parser.add_argument("--seeds", default="1", help="of ours, such as 1,2,3: one contender each")
+    parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)  # given to a child of ours
     parser.add_argument("--contender", help=argparse.SUPPRESS)  # given to the children
     arguments = parser.parse_args()
     os.environ["REGARD_CACHE"] = str(BUILD / "cache")
@@ -100,7 +103,7 @@ def main() -> None:
         race = enter(arguments)
         serve({"train": lambda number: race.train(number / rounds if not arguments.quick else 0.001)})
         return
-    jobs = [arguments.only] if arguments.only else list(JOBS)
+    jobs = [arguments.only] if arguments.only else list(PEERS)
     lines, found = [], {}
     for job in jobs:
         found[job] = compare(job, arguments, rounds=rounds)
@@ -116,7 +119,7 @@ def enter(arguments: argparse.Namespace) -> Race:
     threads = threads_of(arguments)
     config = job_config(arguments.only, arguments, threads=threads)
     if arguments.contender == "regard":
-        return our_race(config)
+        return our_race(replace(config, seed=arguments.seed))
     torch.set_num_threads(threads)
     prepared = prepare(config)
     return (
@@ -169,7 +172,8 @@ def our_race(config: RunConfig) -> Race:
     machine = runtime.prepare(config.runtime)
     torch.set_flush_denormal(True)
     prepared = prepare(config)
-    model = build_model(model_config(config.model, origin="benchmark", **prepared.task.model_fields()), seed=1).train()
+    sizes = model_config(config.model, origin="benchmark", **prepared.task.model_fields())
+    model = build_model(sizes, seed=config.seed).train()
     trainer = Trainer(
         model=model,
         task=prepared.task,
@@ -310,16 +314,18 @@ def compare(job: str, arguments: argparse.Namespace, *, rounds: int) -> dict[str
     flags += ["--text", str(arguments.text), *["--quick"] * arguments.quick]
     flags += ["--precision", arguments.precision] if arguments.precision else []
     environment = {"OMP_NUM_THREADS": str(threads)}
-    names = [name for name in JOBS[job] if name == "regard" or arguments.peer in (None, name)]
+    entrants = {f"regard, seed {seed}": ["regard", "--seed", seed] for seed in arguments.seeds.split(",")}
+    entrants |= {name: [name] for name in PEERS[job] if arguments.peer in (None, name)}
     contenders = [
-        Contender(name, "benchmarks.time_to_score", ["--contender", name, *flags], environment) for name in names
+        Contender(name, "benchmarks.time_to_score", ["--contender", *own, *flags], environment)
+        for name, own in entrants.items()
     ]
     with started(contenders) as children:
         curves: dict[str, list[Answer]] = {child.name: [] for child in children}
         for number in range(1, rounds + 1):
             for child in children:
                 curves[child.name].append(turn(child, number, rounds))
-    peers = [name for name in curves if name != "regard"]
+    peers = [name for name in curves if name in PEERS[job]]
     lowest = min(point["loss"] for name in peers for point in curves[name])
     target = TARGET if job == "language" else lowest
     times = {name: seconds_to(target, curve) for name, curve in curves.items()}
@@ -339,8 +345,9 @@ def seconds_to(target: float, curve: list[Answer]) -> float | None:
 
 
 def describe(job: str, found: dict[str, Any]) -> str:
-    """The table of a job: seconds, steps and the last loss."""
-    ours = found["seconds"]["regard"]
+    """The table of a job: seconds, and the last loss; ratios to the median of our seeds, if all of them arrived."""
+    arrivals = [own for name, own in found["seconds"].items() if name not in PEERS[job]]
+    ours = median(arrivals) if all(arrivals) else None
     rows = []
     for name, curve in found["curves"].items():
         own = found["seconds"][name]
