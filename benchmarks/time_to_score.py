@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=MULTI30K, help="folder of Multi30k")
     parser.add_argument("--text", type=Path, default=SHAKESPEARE, help="a text file")
     parser.add_argument("--only", choices=PEERS, help="one of the two")
-    parser.add_argument("--peer", help="those of the peers alone whose names begin so")
+    parser.add_argument("--peer", help="one of the peers alone, by its name")
     parser.add_argument("--precision", choices=("bf16", "fp32"), help="of ours in translation; bf16 where it is quick")
     parser.add_argument("--seeds", default="1", help="of ours, such as 1,2,3: one contender each")
     parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)  # given to a child of ours
@@ -323,7 +323,7 @@ def compare(job: str, arguments: argparse.Namespace, *, rounds: int) -> dict[str
     flags += ["--precision", arguments.precision] if arguments.precision else []
     environment = {"OMP_NUM_THREADS": str(threads)}
     entrants = {f"regard, seed {seed}": ["regard", "--seed", seed] for seed in arguments.seeds.split(",")}
-    entrants |= {name: [name] for name in PEERS[job] if name.startswith(arguments.peer or "")}
+    entrants |= {name: [name] for name in PEERS[job] if arguments.peer in (None, name)}
     contenders = [
         Contender(name, "benchmarks.time_to_score", ["--contender", *own, *flags], environment)
         for name, own in entrants.items()
