@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.inspect_options import ChangeOptions, MapOptions, NumberOptions, RunOptions, refuse_ignored
+from regard.cli.inspect_options import (
+    ChangeOptions,
+    MapOptions,
+    NumberOptions,
+    PageOptions,
+    RunOptions,
+    refuse_beside_page,
+    refuse_ignored,
+)
 from regard.cli.inspect_run import inspect_run, show_probes
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, RunArgument, SearchOptions, ThreadsOption, given, named
@@ -23,6 +31,7 @@ def inspect(
     input: Annotated[str, Parameter(name="INPUT", help="a text, or an image file")] = "",
     /,
     *,
+    page: PageOptions | None = None,
     map: MapOptions | None = None,
     numbers: NumberOptions | None = None,
     changes: ChangeOptions | None = None,
@@ -37,7 +46,16 @@ def inspect(
     while it ran; attention shows routing, not cause: --ablate tests cause.
     """
     map, numbers, changes = map or MapOptions(), numbers or NumberOptions(), changes or ChangeOptions()
-    whole = whole or RunOptions()
+    whole, page = whole or RunOptions(), page or PageOptions()
+    refuse_beside_page(page, (map, numbers, changes, whole, search or SearchOptions()), json=json)
+    if page.page or page.html:
+        from regard.cli.inspect_page import show_page, write_page
+
+        if page.page:
+            show_page(run, input, changes.against, page, threads=threads)
+        else:
+            write_page(run, input, changes.against, page.html, threads=threads)
+        return
     if map.png:
         refuse_picture(map.png, whole.data)
     if input:

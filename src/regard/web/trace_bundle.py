@@ -1,0 +1,271 @@
+"""A trace as the page has it: facts and arrays of its attention maps, steps and residual stream; one row of a head.
+
+Every number is the trace's own. What is large is left to be asked for: the arithmetic of cells comes row by row, and where
+all maps together are too large, the largest weight of each block of cells comes first, and a map when somebody looks at it.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.errors import UsageError
+from regard.inspection import maps, overview
+from regard.inspection.attention_replay import output_name, recorded
+from regard.inspection.axes import key_positions
+from regard.inspection.head_labels import HeadLabel, label_heads
+from regard.inspection.named_array import NamedArray
+from regard.inspection.residual_stream import stream_or_map_taps
+from regard.inspection.trace import Trace
+
+FORMAT, VERSION = "regard page trace", 1
+MOST_BYTES = 24 * 2**20  # of all maps together, as float16
+N_BLOCKS = 128  # rows and columns of blocks, at most
+Floats = npt.NDArray[Any]
+Bundle = tuple[dict[str, Any], dict[str, Floats]]
+
+
+def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
+    """Facts and arrays of a trace: what the page shows of it at once."""
+    reading = trace.reading
+    positions = _positions(trace)
+    found_maps = {path: page_weights(trace, path) for path in trace.attentions()}
+    labels: dict[str, list[HeadLabel]] = {}
+    for label in label_heads(trace) if found_maps else ():
+        labels.setdefault(label.attention, []).append(label)
+    too_large = sum(2 * own.size for own in found_maps.values()) > most_bytes
+    arrays: dict[str, Floats] = {}
+    attentions = {}
+    kinds = maps.kinds(trace)
+    for kind, paths in kinds.items():
+        for layer, path in enumerate(paths):
+            whole = found_maps[path]
+            block = _block(whole) if too_large else [1, 1]
+            name = f"{'blocks' if too_large else 'weights'}:{path}"
+            arrays[name] = _blocks(whole, block) if too_large else whole
+            facts = {"kind": kind, "layer": layer, "array": name, "block": block}
+            attentions[path] = facts | _attention(trace, path, whole, labels.get(path, []))
+    screen = overview.to_json(trace)
+    facts = {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": trace.title,
+        "output": trace.output,
+        "positions": [asdict(own) for own in positions],
+        "own": _number(positions, reading.own),
+        "memory": None if reading.memory is None else _number(positions, reading.memory),
+        "causal": reading.causal,
+        "writes": [reading.outputs(id) for id in reading.writes],
+        "write_ids": list(reading.writes),
+        "n_given": reading.n_given,
+        "steps": screen["steps"],
+        "classes": screen["classes"],
+        "kinds": kinds,
+        "attentions": attentions,
+        "overview_attention": screen["attention"],
+        "taps": _taps(trace),
+        "replaced": list(trace.replaced),
+        "live": trace.subject is not None,
+        "full_precision": trace.full_precision,
+    }
+    facts["norms"] = _norms(trace, arrays)
+    facts["feature_maps"] = _feature_maps(trace)
+    facts["image"] = None
+    if reading.image is not None:
+        facts["image"], arrays["image"] = "image", reading.image
+    facts["n_bytes"] = sum(array.nbytes for array in arrays.values())
+    return facts, arrays
+
+
+def _positions(trace: Trace) -> list[Any]:
+    """Each axis of tokens or patches once."""
+    reading = trace.reading
+    found: list[Any] = []
+    for own in (*(own for _, own in reading.places), *([reading.memory] if reading.memory else [])):
+        if not any(own is known for known in found):
+            found.append(own)
+    return found
+
+
+def _number(positions: list[Any], wanted: Any) -> int:
+    return next(number for number, own in enumerate(positions) if own is wanted)
+
+
+def page_weights(trace: Trace, path: str) -> Floats:
+    """The weights (H, T, S) of an attention, NaN where a mask hides a place; recurrent decoders have one head."""
+    names = [f"{path}.weights", *([f"{path}.scores"] if _is_here(trace, f"{path}.scores") else [])]
+    found = recorded(trace, names)
+    if len(names) == 2:
+        part = Trace(
+            title="",
+            output="",
+            reading=trace.reading,
+            arrays=found,
+            left_out={},
+            formulas={},
+            full_precision=trace.full_precision,
+        )
+        values = maps.masked_weights(part, path).values
+    else:
+        values = _hidden_by_order(trace, path, np.array(found[names[0]].values, np.float32))
+    values = values[None] if values.ndim == 2 else values
+    return values.astype(np.float16)
+
+
+def _hidden_by_order(trace: Trace, path: str, values: Floats) -> Floats:
+    """Without scores, which a probe's file does not keep: hidden is what comes later than a decoder's own position."""
+    own = trace.reading.at(path)
+    if trace.reading.causal and own is trace.reading.own and key_positions(path, trace.reading) is own:
+        later = np.triu(np.ones(values.shape[-2:], bool), 1)
+        values[(values == 0) & later] = np.nan
+    return values
+
+
+def _is_here(trace: Trace, name: str) -> bool:
+    return name in trace and (trace.subject is not None or name not in trace.left_out)
+
+
+def _attention(trace: Trace, path: str, weights: Floats, labels: list[HeadLabel]) -> dict[str, Any]:
+    """What the page knows of an attention beside its kind and its map."""
+    reading, formula = trace.reading, trace.formulas.get(path)
+    positions = _positions(trace)
+    n_rows, n_columns = weights.shape[1:]
+    needed = [f"{path}.{tap}" for tap in ("query", "key", "value", "scores")]
+    return {
+        "n_heads": len(weights),
+        "rows": _number(positions, reading.at(path)),
+        "columns": _number(positions, key_positions(path, reading)),
+        "row_labels": _fitting(maps.row_labels(trace, path), n_rows),
+        "column_labels": _fitting(maps.column_labels(trace, path), n_columns),
+        "heads": [
+            {
+                "label": own.label,
+                "entropy": own.entropy,
+                "entropy_share": own.entropy_share,
+                "near_diagonal": own.near_diagonal,
+                "numbers": dict(own.numbers),
+            }
+            for own in labels
+        ],
+        "shape": list(weights.shape),
+        "formula": None if formula is None else {"kind": formula.kind, "text": formula.text},
+        "has_rows": formula is not None and all(_is_here(trace, name) for name in (*needed, output_name(trace, path))),
+    }
+
+
+def _fitting(labels: tuple[str, ...], size: int) -> list[str]:
+    return list(labels) if len(labels) == size else [str(place) for place in range(size)]
+
+
+def _block(weights: Floats) -> list[int]:
+    """How many rows and columns of a map make a block."""
+    return [-(-size // N_BLOCKS) for size in weights.shape[1:]]
+
+
+def _blocks(weights: Floats, block: list[int]) -> Floats:
+    """The largest weight of each block of (H, T, S); NaN where all of it is hidden."""
+    padded = np.full(
+        (len(weights), *(-(-size // own) * own for size, own in zip(weights.shape[1:], block, strict=True))),
+        np.nan,
+        np.float16,
+    )
+    padded[:, : weights.shape[1], : weights.shape[2]] = weights
+    heads, rows, columns = padded.shape
+    cells = padded.reshape(heads, rows // block[0], block[0], columns // block[1], block[1])
+    return np.fmax.reduce(np.fmax.reduce(cells, axis=4), axis=2)
+
+
+def _norms(trace: Trace, arrays: dict[str, Floats]) -> dict[str, Any] | None:
+    """The lengths of the residual stream's vectors (sublayer, position); of an image network (sublayer, 1)."""
+    try:
+        norms = trace.residual_norms() if trace.subject is not None else _kept_norms(trace)
+    except UsageError:
+        return None
+    arrays["norms"] = np.asarray(norms.values, np.float32).reshape(len(norms.values), -1)
+    return {"sublayers": list(norms.labels["sublayer"]), "array": "norms"}
+
+
+def _kept_norms(trace: Trace) -> NamedArray:
+    """Those that a probe's file keeps; else of what a file has of the stream."""
+    names = trace.names("*.norm")
+    if not names:
+        return trace.residual_norms()
+    values = np.array([np.atleast_1d(trace[name].values) for name in names])
+    sublayers = tuple(name.removesuffix(".norm").removesuffix("_residual") for name in names)
+    return NamedArray(values, ("sublayer", "position"), {"sublayer": sublayers})
+
+
+def _feature_maps(trace: Trace) -> list[str]:
+    """The taps of a convolutional network's feature maps, which can be asked for one by one."""
+    if trace.subject is None:
+        return []
+    try:
+        names = stream_or_map_taps(trace)
+    except UsageError:
+        return []
+    shapes = {**{name: trace[name].shape for name in trace.kept}, **trace.left_out}
+    return [name for name in names if len(shapes[name]) == 3]
+
+
+def _taps(trace: Trace) -> list[dict[str, Any]]:
+    left_out = trace.left_out
+    return [
+        {
+            "name": name,
+            "axes": None if name in left_out else list(trace[name].axes),
+            "shape": list(left_out[name] if name in left_out else trace[name].shape),
+        }
+        for name in trace
+    ]
+
+
+def row_bundle(trace: Trace, attention: str, *, head: int, query: int) -> Bundle:
+    """The arithmetic of all weights of one query in one head: what `Trace.cell` says of each of its keys."""
+    cell = trace.cell(attention, head=head, query=query, key=0)
+    found = recorded(trace, [f"{attention}.scores", f"{attention}.weights"])
+    scores, weights = (_row(found[f"{attention}.{tap}"], head, query) for tap in ("scores", "weights"))
+    summands = np.asarray(cell.formula.summands(cell.query_vector, cell.keys))  # (S, K)
+    constants = cell.formula.constants()
+    arrays: dict[str, Floats | None] = {
+        "query": cell.query_vector,
+        "keys": cell.keys,
+        "values": cell.values,
+        "summands": summands,
+        "sums": summands.sum(-1),
+        "biases": cell.biases,
+        "scores": cell.scores,
+        "recorded_scores": scores,
+        "visible": cell.visible,
+        "exponentials": cell.exponentials,
+        "weights": cell.weights,
+        "recorded_weights": weights,
+        "weighted_values": cell.weights[:, None] * cell.values,
+        "head_output": cell.head_output,
+        "recorded_head_output": cell.recorded_head_output,
+        "added": cell.added,
+        "sublayer_output": cell.sublayer_output,
+        "residual": cell.residual,
+    }
+    facts = {
+        "attention": attention,
+        "head": head,
+        "query": query,
+        "reads": cell.reads,
+        "writes": cell.writes,
+        "key_labels": list(cell.key_labels),
+        "formula": {"kind": cell.formula.kind, "text": cell.formula.text, "constants": constants},
+        "scale": cell.scale,
+        "largest": cell.largest,
+        "denominator": cell.denominator,
+        "error": cell.error,
+        "tolerance": cell.tolerance,
+        "compared": list(cell.compared),
+        "notes": list(cell.notes),
+    }
+    return facts, {name: array for name, array in arrays.items() if array is not None}
+
+
+def _row(array: NamedArray, head: int, query: int) -> Floats:
+    values = array.values if array.values.ndim == 3 else array.values[None]
+    return np.asarray(values[head, query])
