@@ -52,9 +52,10 @@ def inspect(
         from regard.cli.inspect_page import show_page, write_page
 
         if page.page:
-            show_page(run, input, changes.against, page, threads=threads)
+            show_page(run, input, page, against=changes.against, data=whole.data, threads=threads)
         else:
-            write_page(run, input, changes.against, page.html, threads=threads)
+            beam = None if search is None else search.beam
+            write_page(run, input, page.html, beam=beam, threads=threads)
         return
     if map.png:
         refuse_picture(map.png, whole.data)

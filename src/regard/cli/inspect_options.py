@@ -159,7 +159,7 @@ def refuse_ignored(map: MapOptions, numbers: NumberOptions, whole: RunOptions) -
 
 
 def refuse_beside_page(page: PageOptions, others: Sequence[object], *, json: bool) -> None:
-    """Refuse what the page has ways of its own for, and what only the page needs without it."""
+    """Refuse what changes nothing on the page, which has ways of its own for it, and the page's options without it."""
     flag = "--page" if page.page else "--html"
     if page.page and page.html:
         raise UsageError("--page serves the page, --html writes it as a file.", "Leave one of them out.")
@@ -169,11 +169,10 @@ def refuse_beside_page(page: PageOptions, others: Sequence[object], *, json: boo
                 raise UsageError(f"{name} is about the page in a browser.", "Add --page.")
     if not page.page and not page.html:
         return
+    understood = ("against", "data") if page.page else ("beam",)
     for group in others:
         for name, value in named(group).items():
-            if name != "against" and value != getattr(type(group), name):
-                raise UsageError(
-                    f"--{name.replace('_', '-')} and {flag} are not given together.", "The page has it: leave it out."
-                )
+            if name not in understood and value != getattr(type(group), name):
+                raise UsageError(f"--{name.replace('_', '-')} does not go with {flag}.", "Leave one of them out.")
     if json:
-        raise UsageError(f"--json and {flag} are not given together.", "Leave one of them out.")
+        raise UsageError(f"--json does not go with {flag}.", "Leave one of them out.")

@@ -2,11 +2,12 @@
 
 import contextlib
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.options import check_number, check_option
-from regard.cli.terminal import busy, note, tell
+from regard.cli.terminal import busy, note, shell_word, tell
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 MOST_PORT = 65_535
 
 
-def show_page(run: str, input: str, against: str, options: "PageOptions", *, threads: int) -> None:
-    """Serve the page of a run, and of another one to compare with, until Ctrl-C."""
+def show_page(run: str, input: str, options: "PageOptions", *, against: str, data: Sequence[str], threads: int) -> None:
+    """Serve the page of a run, and of another one to compare with, until Ctrl-C; `data`: a test set to measure heads on."""
     check_number("--port", options.port, least=0, most=MOST_PORT)
-    session = open_session(run, input, against, threads=threads)
+    session = open_session([run, *([against] if against else [])], input, data=data, threads=threads)
     from regard.web.server import serve
 
     def ready(url: str) -> None:
@@ -34,29 +35,33 @@ def show_page(run: str, input: str, against: str, options: "PageOptions", *, thr
         serve(session, port=options.port, on_ready=ready)
 
 
-def open_session(run: str, input: str, against: str, *, threads: int) -> "Session":
+def open_session(names: Sequence[str], input: str, *, data: Sequence[str] = (), threads: int) -> "Session":
     """The runs of a page, loaded; one without a checkpoint is shown for its probe examples, else refused."""
     check_option("runtime.threads", threads)
-    names = [run, *([against] if against else [])]
     with busy(f"loading {', '.join(names)}"):
         from regard.runtime import keep_freed_memory
         from regard.web.session import Session
 
         keep_freed_memory()
-        session = Session(names, input=input, threads=threads)
+        session = Session(names, input=input, data=data, threads=threads)
         notes = session.load()
     for text in notes:
         note(text)
     return session
 
 
-def write_page(run: str, input: str, against: str, file: str, *, threads: int) -> None:
+def write_page(run: str, input: str, file: str, *, beam: int | None, threads: int) -> None:
     """Write the page of one input as a file."""
     if not input:
-        raise UsageError("--html is the page of one input, and none is given.", f'Give one: regard inspect {run} "…"')
-    session = open_session(run, input, against, threads=threads)
+        raise UsageError(
+            "--html is the page of one input, and none is given.", f'Give one: regard inspect {shell_word(run)} "…"'
+        )
+    session = open_session([run], input, threads=threads)
     from regard.web.single_file import write_single_page
 
-    with busy("recording"):
-        size = write_single_page(session, run, input, Path(file))
-    tell(f"written: {file} ({size / 1e6:.1f} MB), which any browser opens, offline too")
+    try:
+        with busy("recording"):
+            n_bytes = write_single_page(session, run, input, Path(file), beam=beam)
+    finally:
+        session.close()
+    tell(f"written: {file} ({n_bytes / 1e6:.1f} MB), which a browser opens from the disk")

@@ -13,6 +13,7 @@ from regard.errors import RegardError
 from regard.web.answers import JsonAnswer, error_answer
 from regard.web.inspector_routes import inspector_routes
 from regard.web.page_files import INDEX, media_type, page_files
+from regard.web.run_routes import run_routes
 from regard.web.security import MOST_BODY, Guard, TooLargeError
 from regard.web.session import BusyError, Session, UnknownError
 
@@ -20,6 +21,7 @@ from regard.web.session import BusyError, Session, UnknownError
 def make_app(session: Session, *, port: Callable[[], int | None] = lambda: None) -> ASGIApp:
     """The page and its routes over a session; `port`: on which the server listens, once it does."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=JsonAnswer)
+    app.include_router(run_routes(session))
     app.include_router(inspector_routes(session))
     _add_page(app)
     _add_errors(app)

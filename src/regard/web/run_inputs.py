@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.errors import DataError, RegardError
+from regard.errors import DataError, RegardError, UsageError
 from regard.inspection.probe_folder import read_examples
 from regard.inspection.probe_timeline import read_probes
 from regard.inspection.trace import Trace
@@ -43,8 +43,20 @@ def accepted_input(run: Any) -> str:
     return "pair" if getattr(table, "pairs", False) else "text"
 
 
-def examples_of(folder: RunFolder, run: Any) -> list[InputExample]:
-    """The probe examples of a run; where it has none, a few of its validation data, if that is still there and small."""
+def examples_of(folder: RunFolder, run: Any, *, given: str = "") -> list[InputExample]:
+    """The probe examples of a run; where it has none, a few of its validation data, if that is still there and small.
+
+    given: the name of an image file, which comes first, of a run that reads images
+    """
+    first = [_image(given, run)] if given and run.spec.reads_images else []
+    return [*first, *_found_examples(folder, run)]
+
+
+def _image(file: str, run: Any) -> InputExample:
+    return InputExample(title=Path(file).name, input=run.task.table.decode(file))
+
+
+def _found_examples(folder: RunFolder, run: Any) -> list[InputExample]:
     with suppress(ValueError):
         if found := read_examples(folder):
             return [_example(one) for one in found]
@@ -87,3 +99,11 @@ def image_from(encoded: str, run: Any) -> Any:
 def probe_input(folder: RunFolder, step: int, probe: int) -> Trace:
     """The trace of a probe example at a recorded step."""
     return read_probes(folder).trace(step, probe)
+
+
+def tokenizer_of(run: Any) -> Any:
+    """What makes tokens of a run's inputs; refuse a run without any."""
+    tokenizer = run.task.vocabulary.source if run.spec.name == "translate" else getattr(run.task, "tokenizer", None)
+    if tokenizer is None or run.spec.reads_images:
+        raise UsageError(f"{run.reference} reads no text, and has no tokens.", "Name a run over text.")
+    return tokenizer

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -11,6 +12,18 @@ from regard.web.app import make_app
 from regard.web.session import Session
 
 HOST = "127.0.0.1"
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of events as soon as it is told to end, and does not wait for the browser to close them."""
+
+    def __init__(self, config: uvicorn.Config, session: Session) -> None:
+        super().__init__(config)
+        self._session = session
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._session.closed.set()
+        super().handle_exit(sig, frame)
 
 
 class PageServer:
@@ -28,7 +41,7 @@ class PageServer:
             server_header=False,
             timeout_graceful_shutdown=2,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, session)
 
     @property
     def url(self) -> str:
@@ -45,6 +58,7 @@ class PageServer:
 
     def stop(self) -> None:
         """Let `run` return; from another thread."""
+        self.session.closed.set()
         self._server.should_exit = True
 
 

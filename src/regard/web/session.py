@@ -8,15 +8,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
+from functools import cached_property
+from threading import Event, Lock
 from typing import Any, TypeVar
 
+from regard.config import RunConfig
 from regard.errors import RegardError, UsageError, did_you_mean
+from regard.inspection.importance import MeasuredBy
 from regard.inspection.probe_folder import recorded_steps
 from regard.inspection.trace import Trace
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import find
-from regard.web.run_inputs import InputExample, accepted_input, examples_of, probe_input
+from regard.web.importance_job import ImportanceJob
+from regard.web.run_inputs import InputExample, accepted_input, examples_of, probe_input, validation_files
+from regard.web.trace_bundle import Bundle, trace_bundle
 from regard.web.trace_request import TraceRequest, asked_trace
 
 MOST_TRACES = 12
@@ -52,13 +57,19 @@ class KeptTrace:
 class OpenedRun:
     """A run that the page may look into: its folder, and its model, or why there is none yet."""
 
-    def __init__(self, name: str, *, load: Callable[[str], Any]) -> None:
+    def __init__(self, name: str, *, load: Callable[[str], Any], given: str = "") -> None:
         self.name = name
+        self.given = given  # an input that was named when the session was opened
         self.reference = Reference.parse(name)
         self.folder = RunFolder.open(self.reference.path)
         self._load = load
         self._run: Any = None
         self._examples: list[InputExample] | None = None
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        return self.folder.read_config()
 
     def run(self) -> Any:
         """The loaded run; raises what is wrong with it, and tries anew the next time."""
@@ -74,16 +85,15 @@ class OpenedRun:
     def examples(self) -> list[InputExample]:
         """Inputs to begin with: the probe examples, else some of the validation data."""
         if self._examples is None:
-            self._examples = examples_of(self.folder, self.run())
+            self._examples = examples_of(self.folder, self.run(), given=self.given)
         return self._examples
 
     def facts(self) -> dict[str, Any]:
         """What the page knows of the run."""
-        config = self.folder.read_config()
         facts: dict[str, Any] = {
             "name": self.name,
-            "task": config.task,
-            "model": config.model.preset,
+            "task": self.config.task,
+            "model": self.config.model.preset,
             "steps": list(find(self.folder)),
             "probes": self.has_probes,
             "problem": None,
@@ -111,14 +121,17 @@ class OpenedRun:
 class Session:
     """Runs that were opened, and what was asked of them."""
 
-    def __init__(self, names: Sequence[str], *, input: str = "", threads: int = 0) -> None:
+    def __init__(self, names: Sequence[str], *, input: str = "", data: Sequence[str] = (), threads: int = 0) -> None:
         self.input = input
+        self.data = tuple(data)
+        self.closed = Event()
         self._threads = threads
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
-        self._opened = {name: OpenedRun(name, load=self._load) for name in dict.fromkeys(names)}
+        self._opened = {name: OpenedRun(name, load=self._load, given=input) for name in dict.fromkeys(names)}
         self._others: OrderedDict[str, OpenedRun] = OrderedDict()
         self._traces: OrderedDict[str, KeptTrace] = OrderedDict()
         self._n_traces = 0
+        self._jobs: dict[str, ImportanceJob] = {}
         self._lock = Lock()
 
     def _load(self, name: str) -> Any:
@@ -131,7 +144,8 @@ class Session:
         return self._worker.submit(do).result()
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Let threads and streams end."""
+        self.closed.set()
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     # --- runs ---------------------------------------------------------------------------------------------------------
@@ -178,6 +192,10 @@ class Session:
         runs = self.work(lambda: [own.facts() for own in self._opened.values()])
         return {"version": regard.__version__, "live": True, "input": self.input, "runs": runs}
 
+    def input_is_example(self, name: str) -> bool:
+        """Whether the input of the session is no text, and stands before the examples of a run."""
+        return bool(self.input) and accepted_input(self.work(self.opened(name).run)) == "image"
+
     # --- traces -------------------------------------------------------------------------------------------------------
 
     def trace(self, request: TraceRequest) -> KeptTrace:
@@ -210,19 +228,19 @@ class Session:
                 self._traces.popitem(last=False)
             return kept
 
-    def has(self, id: str) -> bool:
-        """Whether a trace is still kept."""
-        return id in self._traces
+    def bundle(self, kept: KeptTrace) -> Bundle:
+        """A kept trace as the page has it."""
+        facts, arrays = self.work(lambda: trace_bundle(kept.trace))
+        own = self.own_facts(kept.run, kept.step, ablated=kept.ablated, forced=kept.forced)
+        return {**facts, **own, "id": kept.id}, arrays
 
-    def trace_facts(self, kept: KeptTrace) -> dict[str, Any]:
+    def own_facts(
+        self, run: str, step: int | None, *, ablated: Sequence[str] = (), forced: Sequence[int] = ()
+    ) -> dict[str, Any]:
         """What the page knows of a trace beside what is in it."""
-        config = self.opened(kept.run).folder.read_config()
-        return {
-            "id": kept.id,
-            "run": {"name": kept.run, "task": config.task, "model": config.model.preset, "step": kept.step},
-            "ablated": list(kept.ablated),
-            "forced": list(kept.forced),
-        }
+        config = self.opened(run).config
+        facts = {"name": run, "task": config.task, "model": config.model.preset, "step": step}
+        return {"run": facts, "ablated": list(ablated), "forced": list(forced)}
 
     def kept(self, id: str) -> KeptTrace:
         """A trace by its name."""
@@ -234,3 +252,28 @@ class Session:
                 )
             self._traces.move_to_end(id)
             return self._traces[id]
+
+    # --- importance ---------------------------------------------------------------------------------------------------
+
+    def measure(self, name: str, *, n_examples: int, metric: MeasuredBy) -> ImportanceJob:
+        """Begin to measure the importance of a run's heads, on the data of the session, else the run's validation data."""
+        run = self.work(self.opened(name).run)
+        files = self.data or validation_files(run)
+        if not files:
+            raise UsageError(
+                f"The validation data of {name} is not in files of its own, or no longer there.",
+                "Name a test set when the page is started: --data FILE…",
+            )
+        with self._lock:
+            known = self._jobs.get(name)
+            if known is not None and known.state == "running":
+                raise BusyError(f"The heads of {name} are being measured.", "Wait until that is done.")
+            job = ImportanceJob(run=run, files=files, n_examples=n_examples, metric=metric, closed=self.closed)
+            job.start()
+            self._jobs[name] = job
+        return job
+
+    def measurement(self, name: str) -> ImportanceJob | None:
+        """The last measurement of a run, if there is one."""
+        self.opened(name)
+        return self._jobs.get(name)

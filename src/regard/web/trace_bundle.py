@@ -29,7 +29,7 @@ Bundle = tuple[dict[str, Any], dict[str, Floats]]
 def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
     """Facts and arrays of a trace: what the page shows of it at once."""
     reading = trace.reading
-    positions = _positions(trace)
+    positions = positions_of(trace)
     found_maps = {path: page_weights(trace, path) for path in trace.attentions()}
     labels: dict[str, list[HeadLabel]] = {}
     for label in label_heads(trace) if found_maps else ():
@@ -78,7 +78,7 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
     return facts, arrays
 
 
-def _positions(trace: Trace) -> list[Any]:
+def positions_of(trace: Trace) -> list[Any]:
     """Each axis of tokens or patches once."""
     reading = trace.reading
     found: list[Any] = []
@@ -129,7 +129,7 @@ def _is_here(trace: Trace, name: str) -> bool:
 def _attention(trace: Trace, path: str, weights: Floats, labels: list[HeadLabel]) -> dict[str, Any]:
     """What the page knows of an attention beside its kind and its map."""
     reading, formula = trace.reading, trace.formulas.get(path)
-    positions = _positions(trace)
+    positions = positions_of(trace)
     n_rows, n_columns = weights.shape[1:]
     needed = [f"{path}.{tap}" for tap in ("query", "key", "value", "scores")]
     return {
