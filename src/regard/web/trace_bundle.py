@@ -4,6 +4,7 @@ Every number is the trace's own. What is large is left to be asked for: the arit
 all maps together are too large, the largest weight of each block of cells comes first, and a map when somebody looks at it.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +19,7 @@ from regard.inspection.head_labels import HeadLabel, label_heads
 from regard.inspection.named_array import NamedArray
 from regard.inspection.residual_stream import stream_or_map_taps
 from regard.inspection.trace import Trace
+from regard.inspection.words import row_words
 
 FORMAT, VERSION = "regard page trace", 1
 MOST_BYTES = 24 * 2**20  # of all maps together, as float16
@@ -138,6 +140,8 @@ def _attention(trace: Trace, path: str, weights: Floats, labels: list[HeadLabel]
         "columns": _number(positions, key_positions(path, reading)),
         "row_labels": _fitting(maps.row_labels(trace, path), n_rows),
         "column_labels": _fitting(maps.column_labels(trace, path), n_columns),
+        "row_words": _words(row_words(path, reading), n_rows),
+        "column_words": _words(key_positions(path, reading).words, n_columns),
         "heads": [
             {
                 "label": own.label,
@@ -156,6 +160,11 @@ def _attention(trace: Trace, path: str, weights: Floats, labels: list[HeadLabel]
 
 def _fitting(labels: tuple[str, ...], size: int) -> list[str]:
     return list(labels) if len(labels) == size else [str(place) for place in range(size)]
+
+
+def _words(words: Sequence[int | None], size: int) -> list[int | None]:
+    """Which word each position belongs to; none where words are not told apart."""
+    return list(words) if len(words) == size else []
 
 
 def _block(weights: Floats) -> list[int]:
