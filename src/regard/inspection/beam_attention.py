@@ -22,7 +22,7 @@ def tree_attention(trace: Trace, tree: BeamTree, *, most_passes: int = MOST_PASS
     path, reading = overview_attention(trace), trace.reading
     if path not in kinds(trace).get("cross", ()) or reading.result is None:
         return {}
-    subject = trace.live("The attention of other hypotheses")
+    subject = trace.live("The attention of other hypotheses needs the model, and")
     parents = {node.parent for node in tree.nodes}
     inner = {None if parent is None else tree[parent].parent for parent in parents if parent is not None}
     ends = [parent for parent in parents if parent is not None and parent not in inner]

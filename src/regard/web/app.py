@@ -1,6 +1,7 @@
 """The application: routes, the files of the page, and what becomes of errors."""
 
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -14,13 +15,20 @@ from regard.web.answers import JsonAnswer, error_answer
 from regard.web.inspector_routes import inspector_routes
 from regard.web.page_files import INDEX, media_type, page_files
 from regard.web.run_routes import run_routes
-from regard.web.security import MOST_BODY, Guard, TooLargeError
+from regard.web.security import Guard
 from regard.web.session import BusyError, Session, UnknownError
+from regard.web.trace_request import OtherInput
+
+# Whatever the environment says: nothing of what is read here leaves the machine.
+NO_TELEMETRY: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 
 
 def make_app(session: Session, *, port: Callable[[], int | None] = lambda: None) -> ASGIApp:
     """The page and its routes over a session; `port`: on which the server listens, once it does."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=JsonAnswer)
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=None, default_response_class=JsonAnswer, telemetry=NO_TELEMETRY
+    )
+    app.state.session = session
     app.include_router(run_routes(session))
     app.include_router(inspector_routes(session))
     _add_page(app)
@@ -55,16 +63,15 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def of_requests(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"][1:]) or "the request"
-        return error_answer(400, f"{place}: {first['msg']}.", "See what the page sends.")
-
-    @app.exception_handler(TooLargeError)
-    async def of_size(request: Request, error: TooLargeError) -> Response:
-        return error_answer(413, f"A request has at most {MOST_BODY:,} bytes.", "Send a smaller one.")
+        # Of an input that may be one of several kinds, the name of the kind is no part of the place.
+        places = [str(part) for part in first["loc"][1:] if part not in ("str", OtherInput.__name__)]
+        return error_answer(400, f"{'.'.join(places) or 'The request'}: {first['msg']}.", "Send another value.")
 
     @app.exception_handler(HTTPException)
     async def of_paths(request: Request, error: HTTPException) -> Response:
-        return error_answer(error.status_code, f"There is nothing at {request.url.path[:200]}.", "Open /")
+        if error.status_code == 404:
+            return error_answer(404, f"There is nothing at {request.url.path[:200]}.", "Open /")
+        return error_answer(error.status_code, f"{error.detail}.", "Send another request.")
 
     @app.exception_handler(Exception)
     async def of_ours(request: Request, error: Exception) -> Response:

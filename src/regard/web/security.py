@@ -35,6 +35,7 @@ HEADERS = {
 }
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MOST_BODY = 8_000_000  # bytes of a request
+TOO_LARGE = (413, f"A request has at most {MOST_BODY:,} bytes.", "Send a smaller one.")
 
 
 class Guard:
@@ -64,7 +65,13 @@ class Guard:
         if refused is not None:
             await _answer(guarded, *refused)
             return
-        await self.app(scope, _bounded(receive), guarded)
+        if scope["method"] == "POST":
+            body = await _read_body(receive)
+            if body is None:
+                await _answer(guarded, *TOO_LARGE)
+                return
+            receive = _replayed(body, receive)
+        await self.app(scope, receive, guarded)
 
     def _refusal(self, headers: Headers, method: str) -> tuple[int, str, str] | None:
         """Status, first and second line, where a request is not from the page."""
@@ -84,7 +91,7 @@ class Guard:
                 return 415, "Requests are sent as JSON.", "Send Content-Type: application/json."
             length = headers.get("content-length", "0")
             if not (length.isascii() and length.isdigit()) or int(length) > MOST_BODY:
-                return 413, f"A request has at most {MOST_BODY:,} bytes.", "Send a smaller one."
+                return TOO_LARGE
         return None
 
     def _hosts(self) -> list[str]:
@@ -92,23 +99,28 @@ class Guard:
         return [*LOOPBACK] if port is None else [f"{name}:{port}" for name in LOOPBACK]
 
 
-class TooLargeError(Exception):
-    """A body that is longer than it said, or than is taken."""
-
-
-def _bounded(receive: Receive) -> Receive:
-    """The same, but no more than so many bytes."""
-    n_bytes = 0
-
-    async def bounded() -> Message:
-        nonlocal n_bytes
+async def _read_body(receive: Receive) -> bytes | None:
+    """The whole body of a request; None where it is too long, however much it says to have, or the client is gone."""
+    body = b""
+    while True:
         message = await receive()
-        n_bytes += len(message.get("body", b""))
-        if n_bytes > MOST_BODY:
-            raise TooLargeError
-        return message
+        body += message.get("body", b"")
+        if message["type"] == "http.disconnect" or len(body) > MOST_BODY:
+            return None
+        if not message.get("more_body", False):
+            return body
 
-    return bounded
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """What an application receives of a request whose body was read: the body, then whatever comes."""
+    waiting = [body]
+
+    async def replay() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return replay
 
 
 async def _answer(send: Callable[[Message], Awaitable[None]], status: int, error: str, advice: str) -> None:

@@ -9,11 +9,11 @@ from regard.inspection.attention_replay import recorded
 from regard.inspection.trace import Trace
 from regard.web.trace_bundle import Bundle, page_weights, positions_of
 
-EMBEDDED = ("tokens", "patches", "positions", "segments", "sum", "output")
+EMBEDDED = ("tokens", "positions", "segments", "sum", "output")
 
 
 def embedding_bundle(trace: Trace) -> Bundle:
-    """Of each embedding (source, target, …) the rows (T, D) of its taps: tokens, positions, their sum."""
+    """Of each embedding (source, target, …) those taps that have a row for each position, (T, D): tokens, positions, sum."""
     found: dict[str, dict[str, str]] = {}
     for name in trace:
         module, _, tap = name.rpartition(".")
@@ -21,7 +21,7 @@ def embedding_bundle(trace: Trace) -> Bundle:
             found.setdefault(module, {})[tap] = name
     arrays = {}
     for name, array in recorded(trace, [name for taps in found.values() for name in taps.values()]).items():
-        if array.values.ndim == 2:
+        if array.values.ndim == 2 and len(array.values) == len(trace.reading.at(name)):
             arrays[name] = np.asarray(array.values, np.float32)
     positions = positions_of(trace)
     facts = [

@@ -13,7 +13,6 @@ from regard.web.run_inputs import InputExample, accepted_input, image_from
 MOST_TEXT = 20_000  # characters of a text
 MOST_BEAM = 64
 MOST_CUTS, MOST_FORCED = 1000, 2000
-Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Name = Annotated[str, Field(max_length=500)]
 
 
@@ -21,8 +20,8 @@ class OtherInput(BaseModel):
     """An input that is no plain text: two texts, an image file in base64, or one of the run's examples by its number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    text: Text | None = None
-    text_b: Text | None = None
+    text: str | None = None
+    text_b: str | None = None
     image: str | None = None
     example: int | None = None
 
@@ -38,7 +37,7 @@ class TraceRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     run: Name
-    input: Text | OtherInput
+    input: str | OtherInput
     beam: Annotated[int, Field(ge=1, le=MOST_BEAM)] | None = None
     ablate: Annotated[list[Name], Field(max_length=MOST_CUTS)] = []
     force: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_FORCED)] = []
@@ -79,6 +78,10 @@ def _input(
             raise UsageError(f"{run.reference} does not read images.", "Give a text.")
         return image_from(asked.image, run), {}, "image"
     text = asked.text or ""
+    if (n_characters := max(len(text), len(asked.text_b or ""))) > MOST_TEXT:
+        raise UsageError(
+            f"The text has {n_characters:,} characters, and at most {MOST_TEXT:,} are taken.", "Give one sentence."
+        )
     if kind in ("image", "vectors"):
         what = "images" if kind == "image" else "sequences of vectors"
         raise UsageError(f"{run.reference} reads {what}, not text.", "Choose an example, or give an image file.")
