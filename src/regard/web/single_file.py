@@ -14,7 +14,7 @@ from typing import Any
 
 from regard.errors import RegardError, UsageError
 from regard.inspection.probe_timeline import read_probes
-from regard.runs.disk import as_json, write_atomically
+from regard.runs.disk import as_json
 from regard.web.answers import refused
 from regard.web.packing import pack
 from regard.web.page_files import INDEX, page_files
@@ -36,11 +36,13 @@ _SCRIPT = re.compile(r'<script type="module" src="page/([\w.-]+)"></script>')
 
 def write_single_page(session: Session, run: str, input: str, path: Path, *, beam: int | None = None) -> int:
     """Trace an input, and write its page; return how many bytes it has."""
+    if not path.parent.is_dir():  # before the model is at work
+        raise UsageError(f"Cannot write {path}: there is no folder {path.parent}.", "Make it first, or name another.")
     given: str | OtherInput = OtherInput(example=0) if session.input_is_example(run) else input
     kept = session.trace(TraceRequest(run=run, input=given, beam=beam))
     content = single_page(session, kept).encode()
     try:
-        write_atomically(path, content)
+        path.write_bytes(content)
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror}.", "Choose a place that can be written to.") from error
     return len(content)
