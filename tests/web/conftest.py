@@ -74,6 +74,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], t
         "training.validate_every": 10,
         "training.save_every_steps": 10,
         "training.keep": 3,
+        "decoding.max_length": 10,
         "inspection.probes": 2,
         "inspection.every": 10,
     }

@@ -363,6 +363,24 @@ def test_probes_are_read_from_their_files(page: Client, watched: Path) -> None:
     assert error_of(page.post("/api/probe", {"run": str(watched), "step": 20, "probe": 9}))[0] == 400
 
 
+def test_a_probe_shows_what_the_model_of_that_step_shows(page: Client, watched: Path) -> None:
+    kept, kept_arrays = unpack(page.post("/api/probe", {"run": str(watched), "step": 20, "probe": 0}).content)
+    live, live_arrays = page.trace(f"{watched}@20", {"example": 0}, beam=1)
+    assert (kept["output"], kept["write_ids"]) == (live["output"], live["write_ids"])
+    assert [step["writes"] for step in kept["steps"]] == [step["writes"] for step in live["steps"]]
+    for ours, theirs in zip(kept["steps"], live["steps"], strict=True):
+        assert ours["probability"] == pytest.approx(theirs["probability"], rel=1e-4)
+        assert [one["text"] for one in ours["rivals"]] == [one["text"] for one in theirs["rivals"]]
+    for path, own in live["attentions"].items():
+        np.testing.assert_array_equal(
+            np.isnan(kept_arrays[f"weights:{path}"]), np.isnan(live_arrays[f"weights:{path}"]), err_msg=path
+        )
+        np.testing.assert_array_equal(kept_arrays[f"weights:{path}"], live_arrays[f"weights:{path}"], err_msg=path)
+        assert [head["label"] for head in kept["attentions"][path]["heads"]] == [head["label"] for head in own["heads"]]
+    np.testing.assert_allclose(kept_arrays["norms"], live_arrays["norms"], rtol=2e-3)
+    assert kept["norms"]["sublayers"] == live["norms"]["sublayers"]
+
+
 def test_a_damaged_trace_leaves_the_rest_working(open_page: Open, own_watched: Path) -> None:
     damaged = RunFolder(own_watched).traces / "step-00000020" / "probe-1.trace"
     damaged.write_bytes(damaged.read_bytes()[:100])

@@ -24,10 +24,10 @@ def tree_attention(trace: Trace, tree: BeamTree, *, most_passes: int = MOST_PASS
         return {}
     subject = trace.live("The attention of other hypotheses needs the model, and")
     parents = {node.parent for node in tree.nodes}
-    inner = {None if parent is None else tree[parent].parent for parent in parents if parent is not None}
-    ends = [parent for parent in parents if parent is not None and parent not in inner]
+    inner = {tree[parent].parent for parent in parents if parent is not None}
+    ends: list[int | None] = [parent for parent in parents if parent is not None and parent not in inner]
     of_output = {node.number for node in tree.path(tree.best)}
-    ends.sort(key=lambda number: (number not in of_output, number))
+    ends.sort(key=lambda number: (number not in of_output, number or 0))
     rows: dict[int | None, Numbers] = {}
     for end in ends[:most_passes] or [None]:
         nodes = [] if end is None else tree.path(end)

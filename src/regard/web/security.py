@@ -101,14 +101,14 @@ class Guard:
 
 async def _read_body(receive: Receive) -> bytes | None:
     """The whole body of a request; None where it is too long, however much it says to have, or the client is gone."""
-    body = b""
+    body = bytearray()
     while True:
         message = await receive()
         body += message.get("body", b"")
         if message["type"] == "http.disconnect" or len(body) > MOST_BODY:
             return None
         if not message.get("more_body", False):
-            return body
+            return bytes(body)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -182,7 +182,8 @@ def _blocks(weights: Floats, block: list[int]) -> Floats:
     padded[:, : weights.shape[1], : weights.shape[2]] = weights
     heads, rows, columns = padded.shape
     cells = padded.reshape(heads, rows // block[0], block[0], columns // block[1], block[1])
-    return np.fmax.reduce(np.fmax.reduce(cells, axis=4), axis=2)
+    largest: Floats = np.fmax.reduce(cells, axis=(2, 4))
+    return largest
 
 
 def _norms(trace: Trace, arrays: dict[str, Floats]) -> dict[str, Any] | None:
