@@ -109,22 +109,21 @@ async function showImportance(bench, box) {
 /** @param {import("./workbench.js").Workbench} bench @param {any} grid */
 function importanceGrid(bench, grid) {
   const parts = grid.parts ?? [];
-  const metric = Object.keys(parts[0]?.changes ?? {}).at(-1) ?? "loss";
-  const largest = Math.max(1e-9, ...parts.map((/** @type {any} */ one) => Math.abs(one.changes[metric]?.delta ?? 0)));
+  const metric = Object.keys(grid.whole).at(-1) ?? "loss";
+  const largest = Math.max(1e-9, ...parts.map((/** @type {any} */ one) => Math.abs(one[metric].delta)));
   const ramp = bench.scales.signed;
   /** @type {Map<string, any[]>} */
   const rows = new Map();
   for (const one of parts) rows.set(one.module, [...(rows.get(one.module) ?? []), one]);
   return [
-    h("p", { class: "quiet" }, `Change of the ${metric} when a part is cut, with its 95 % interval; bold where that does not hold 0.`),
+    h("p", { class: "quiet" }, `Change of the ${metric} on ${grid.examples} examples when a part is cut, with its 95 % interval; bold where that does not hold 0.`),
     h(
       "table",
       { class: "importance" },
       h("tbody", {}, [...rows].map(([module, own]) => h("tr", {}, h("th", { scope: "row" }, module), own.map((one) => {
-        const change = one.changes[metric];
+        const change = one[metric];
         const place = signedPlace(change.delta, largest);
-        const isSure = change.low > 0 || change.high < 0;
-        return h("td", { class: isSure ? "sure" : "", title: `${one.head === null || one.head === undefined ? "all of it" : `head ${one.head}`}: ${number(change.delta)} (${number(change.low)} to ${number(change.high)})`, style: { background: css(ramp, place), color: ink(ramp, place) } }, number(change.delta));
+        return h("td", { class: change.sure ? "sure" : "", title: `${one.head === null || one.head === undefined ? "all of it" : `head ${one.head}`}: ${number(change.delta)} (${number(change.low)} to ${number(change.high)})`, style: { background: css(ramp, place), color: ink(ramp, place) } }, number(change.delta));
       })))),
     ),
   ];

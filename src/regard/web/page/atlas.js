@@ -79,9 +79,9 @@ function heads(bench, sort) {
  */
 function thumbnail(bench, { path, layer, head: place, own }) {
   const attention = { ...bench.facts.attentions[path], path };
-  const weights = bench.weights(attention, place);
+  const weights = bench.smallMap(attention, place);
   const canvas = h("canvas", { "aria-hidden": "true" });
-  if (weights) paint(canvas, weights.data, attention.row_labels.length, attention.column_labels.length, asWeights(bench.scales, bench.selection.sqrt));
+  if (weights) paint(canvas, weights.data, weights.shape[0], weights.shape[1], asWeights(bench.scales, bench.selection.sqrt));
   const label = own.label ? `, ${own.label}` : "";
   const entropy = own.entropy === undefined || own.entropy === null ? "" : `, entropy ${number(own.entropy)}`;
   return h(

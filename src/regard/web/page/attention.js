@@ -32,7 +32,8 @@ export const attentionView = {
     if (!attention) return;
     const whole = shownGrid(bench, attention);
     if (!whole) {
-      fill(box, h("p", {}, "The weights of this attention are too large to be kept in the trace."));
+      fill(box, h("p", { class: "quiet" }, "fetching all weights of this attention …"));
+      bench.working(() => bench.fetchWeights(attention)).then(() => bench.weights(attention, 0) && bench.state.tell(new Set(["view"])));
       return;
     }
     const view = zoomed ? part(whole, zoomed.top, zoomed.left, WINDOW, WINDOW) : blocks(whole, MOST);
@@ -253,6 +254,7 @@ function zoom(bench, query, key) {
 function labelsOf(attention, view, size) {
   const font = Math.max(9, Math.min(13, size));
   const [everyRow, everyColumn] = [every(view.rows, size, font + 2), every(view.columns, size, font + 2)];
+  /** @type {SVGElement[]} */
   const texts = [];
   axisLabels(attention.row_labels, view.rowOf).forEach((label, at) => {
     if (at % everyRow) return;

@@ -24,6 +24,7 @@ export function mountDetail(bench) {
     const { query, key } = bench.shown;
     const mine = (ticket = Symbol("row"));
     try {
+      if (!attention.has_rows) throw new Refusal("Of this trace only the weights were kept.", "Look at the trained model to see how one comes about.");
       const row = await bench.row(attention.path, bench.selection.head, query);
       if (mine === ticket) fill(panel, cell(bench, attention, row, key));
     } catch (refusal) {

@@ -7,7 +7,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** @typedef {Node | string | number | null | undefined | false | Child[]} Child */
+/** @typedef {Node | string | number | null | undefined | false | any[]} Child  nested lists are flattened */
 
 /**
  * An HTML element with attributes, listeners (`on…`), properties (`.value`) and children.

@@ -82,6 +82,7 @@ export function merged(own, rowWords, columnWords) {
 function groups(of, words) {
   /** @type {number[][]} */
   const found = [];
+  /** @type {number | null} */
   let last = null;
   of.forEach((positions, place) => {
     const word = words[positions[0]] ?? null;

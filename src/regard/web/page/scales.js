@@ -53,7 +53,8 @@ function ramp(stops) {
  * @returns {Rgb}
  */
 export function rgb(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return [r, g, b];
 }
 
 /**

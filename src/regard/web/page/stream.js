@@ -33,7 +33,7 @@ function norms(bench) {
   const largest = largestOf(array.data);
   const rows = bench.facts.norms.sublayers.map((/** @type {string} */ name, /** @type {number} */ at) => {
     const own = array.data[at * width + place];
-    const mean = array.data.subarray(at * width, (at + 1) * width).reduce((a, b) => a + b, 0) / width;
+    const mean = Array.from(array.data.subarray(at * width, (at + 1) * width)).reduce((a, b) => a + b, 0) / width;
     return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, h("span", { class: "bar stream", style: { "--share": String(own / largest), "--mean": String(mean / largest) } })), h("td", { class: "number" }, number(own)), h("td", { class: "number quiet" }, number(mean)));
   });
   const who = bench.facts.steps[place] ? token(bench.facts.steps[place].reads) : "the input";

@@ -9,7 +9,7 @@ import { Refusal } from "./source.js";
 
 /** @typedef {import("./packed.js").Tensor} Tensor */
 /** @typedef {{ facts: any, arrays: Record<string, Tensor> }} Trace */
-/** @typedef {{ kind: string, layer: number, n_heads: number, rows: number, columns: number, row_labels: string[], column_labels: string[], array: string, heads: any[], formula: any, path: string }} Attention */
+/** @typedef {{ kind: string, layer: number, n_heads: number, rows: number, columns: number, row_labels: string[], column_labels: string[], array: string, heads: any[], formula: any, has_rows: boolean, path: string }} Attention */
 
 /** The trace at hand, and the ways to another one. */
 export class Workbench {
@@ -102,7 +102,8 @@ export class Workbench {
     const overview = this.facts.attentions[this.facts.overview_attention];
     const isKnown = selection.kind in kinds;
     const kind = isKnown ? selection.kind : (overview?.kind ?? Object.keys(kinds)[0] ?? "");
-    if (!isKnown && overview) return this.strongest(kind, overview.layer);
+    const isFresh = !isKnown && !selection.head && !selection.query && !selection.key;
+    if (isFresh && overview) return this.strongest(kind, overview.layer);
     const layers = kinds[kind] ?? [];
     const layer = clamp(isKnown ? selection.layer : (overview?.layer ?? 0), layers.length);
     const attention = this.facts.attentions[layers[layer]];
@@ -147,14 +148,32 @@ export class Workbench {
   }
 
   /**
-   * The weights (rows, columns) of a head.
+   * The weights (rows, columns) of a head; null where only blocks of them came with the trace.
    * @param {Attention} attention
    * @param {number} head
-   * @param {Trace | null} [trace]
    */
-  weights(attention, head, trace = this.trace) {
-    const array = trace?.arrays[attention.array];
+  weights(attention, head) {
+    const array = this.trace?.arrays[`weights:${attention.path}`];
     return array ? at(array, head) : null;
+  }
+
+  /**
+   * The same as a small map has room for: all weights, or the largest of each block.
+   * @param {Attention} attention
+   * @param {number} head
+   */
+  smallMap(attention, head) {
+    const array = this.trace?.arrays[attention.array];
+    return array ? at(array, head) : null;
+  }
+
+  /** Fetch all weights of an attention of which only blocks came. @param {Attention} attention */
+  async fetchWeights(attention) {
+    const name = `weights:${attention.path}`;
+    if (this.trace?.arrays[name]) return;
+    const trace = this.trace;
+    const { arrays } = await this.askPacked("weights", { attention: attention.path });
+    if (trace) trace.arrays[name] = arrays[name];
   }
 
   /**
