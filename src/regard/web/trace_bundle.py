@@ -4,7 +4,8 @@ Every number is the trace's own. What is large is left to be asked for: the arit
 all maps together are too large, the largest weight of each block of cells comes first, and a map when somebody looks at it.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from regard.errors import UsageError
 from regard.inspection import maps, overview
-from regard.inspection.attention_replay import output_name, recorded
+from regard.inspection.attention_replay import attention_groups, output_name, recorded
 from regard.inspection.axes import key_positions
 from regard.inspection.head_labels import HeadLabel, label_heads
 from regard.inspection.named_array import NamedArray
@@ -30,24 +31,19 @@ Bundle = tuple[dict[str, Any], dict[str, Floats]]
 
 def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
     """Facts and arrays of a trace: what the page shows of it at once."""
-    reading = trace.reading
-    positions = positions_of(trace)
-    found_maps = {path: page_weights(trace, path) for path in trace.attentions()}
-    labels: dict[str, list[HeadLabel]] = {}
-    for label in label_heads(trace) if found_maps else ():
-        labels.setdefault(label.attention, []).append(label)
-    too_large = sum(2 * own.size for own in found_maps.values()) > most_bytes
+    reading, positions, kinds = trace.reading, positions_of(trace), maps.kinds(trace)
+    places = {path: (kind, layer) for kind, paths in kinds.items() for layer, path in enumerate(paths)}
+    n_bytes = sum(2 * math.prod(_shape(trace, f"{path}.weights")) for path in places)
     arrays: dict[str, Floats] = {}
-    attentions = {}
-    kinds = maps.kinds(trace)
-    for kind, paths in kinds.items():
-        for layer, path in enumerate(paths):
-            whole = found_maps[path]
-            block = _block(whole) if too_large else [1, 1]
-            name = f"{'blocks' if too_large else 'weights'}:{path}"
-            arrays[name] = _blocks(whole, block) if too_large else whole
-            facts = {"kind": kind, "layer": layer, "array": name, "block": block}
-            attentions[path] = facts | _attention(trace, path, whole, labels.get(path, []))
+    attentions: dict[str, Any] = {}
+    for path, part, labels in _maps(trace):
+        whole = _weights(part, path)
+        block = _block(whole) if n_bytes > most_bytes else [1, 1]
+        name = f"{'weights' if n_bytes <= most_bytes else 'blocks'}:{path}"
+        arrays[name] = whole if n_bytes <= most_bytes else _blocks(whole, block)
+        kind, layer = places[path]
+        facts = {"kind": kind, "layer": layer, "array": name, "block": block}
+        attentions[path] = facts | _attention(trace, part, path, whole, labels)
     screen = overview.to_json(trace)
     facts = {
         "format": FORMAT,
@@ -64,16 +60,16 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         "steps": screen["steps"],
         "classes": screen["classes"],
         "kinds": kinds,
-        "attentions": attentions,
+        "attentions": {path: attentions[path] for path in places},
         "overview_attention": screen["attention"],
         "taps": _taps(trace),
         "replaced": list(trace.replaced),
         "live": trace.subject is not None,
         "full_precision": trace.full_precision,
+        "norms": _norms(trace, arrays),
+        "feature_maps": _feature_maps(trace),
+        "image": None,
     }
-    facts["norms"] = _norms(trace, arrays)
-    facts["feature_maps"] = _feature_maps(trace)
-    facts["image"] = None
     if reading.image is not None:
         facts["image"], arrays["image"] = "image", reading.image
     facts["n_bytes"] = sum(array.nbytes for array in arrays.values())
@@ -96,23 +92,39 @@ def _number(positions: list[Any], wanted: Any) -> int:
 
 def page_weights(trace: Trace, path: str) -> Floats:
     """The weights (H, T, S) of an attention, NaN where a mask hides a place; recurrent decoders have one head."""
-    names = [f"{path}.weights", *([f"{path}.scores"] if _is_here(trace, f"{path}.scores") else [])]
-    found = recorded(trace, names)
-    if len(names) == 2:
-        part = Trace(
-            title="",
-            output="",
-            reading=trace.reading,
-            arrays=found,
-            left_out={},
-            formulas={},
-            full_precision=trace.full_precision,
-        )
+    return _weights(_part(trace, [path]), path)
+
+
+def _maps(trace: Trace) -> Iterator[tuple[str, Trace, list[HeadLabel]]]:
+    """Each attention, a trace that has its weights, and the labels of its heads; what was left out comes in few passes, and
+    is not kept."""
+    for group in attention_groups(trace):
+        part = _part(trace, group)
+        labels = label_heads(part)
+        for path in group:
+            yield path, part, [own for own in labels if own.attention == path]
+
+
+def _part(trace: Trace, paths: Sequence[str]) -> Trace:
+    """A trace of weights, and scores where there are any, of some attentions alone."""
+    names = [f"{path}.{tap}" for path in paths for tap in ("weights", "scores")]
+    return Trace(
+        title=trace.title,
+        output=trace.output,
+        reading=trace.reading,
+        arrays=recorded(trace, [name for name in names if _is_here(trace, name)]),
+        left_out={},
+        formulas={},
+        full_precision=trace.full_precision,
+    )
+
+
+def _weights(part: Trace, path: str) -> Floats:
+    if f"{path}.scores" in part:
         values = maps.masked_weights(part, path).values
     else:
-        values = _hidden_by_order(trace, path, np.array(found[names[0]].values, np.float32))
-    values = values[None] if values.ndim == 2 else values
-    return values.astype(np.float16)
+        values = _hidden_by_order(part, path, np.array(part[f"{path}.weights"].values, np.float32))
+    return (values[None] if values.ndim == 2 else values).astype(np.float16)
 
 
 def _hidden_by_order(trace: Trace, path: str, values: Floats) -> Floats:
@@ -124,12 +136,18 @@ def _hidden_by_order(trace: Trace, path: str, values: Floats) -> Floats:
     return values
 
 
+def _shape(trace: Trace, name: str) -> tuple[int, ...]:
+    """The shape of a tap, whether it is held in memory or not."""
+    left_out = trace.left_out
+    return left_out[name] if name in left_out else trace[name].shape
+
+
 def _is_here(trace: Trace, name: str) -> bool:
     return name in trace and (trace.subject is not None or name not in trace.left_out)
 
 
-def _attention(trace: Trace, path: str, weights: Floats, labels: list[HeadLabel]) -> dict[str, Any]:
-    """What the page knows of an attention beside its kind and its map."""
+def _attention(trace: Trace, part: Trace, path: str, weights: Floats, labels: list[HeadLabel]) -> dict[str, Any]:
+    """What the page knows of an attention beside its kind and its map; `part` has its weights."""
     reading, formula = trace.reading, trace.formulas.get(path)
     positions = positions_of(trace)
     n_rows, n_columns = weights.shape[1:]
@@ -138,8 +156,8 @@ def _attention(trace: Trace, path: str, weights: Floats, labels: list[HeadLabel]
         "n_heads": len(weights),
         "rows": _number(positions, reading.at(path)),
         "columns": _number(positions, key_positions(path, reading)),
-        "row_labels": _fitting(maps.row_labels(trace, path), n_rows),
-        "column_labels": _fitting(maps.column_labels(trace, path), n_columns),
+        "row_labels": _fitting(maps.row_labels(part, path), n_rows),
+        "column_labels": _fitting(maps.column_labels(part, path), n_columns),
         "row_words": _words(row_words(path, reading), n_rows),
         "column_words": _words(key_positions(path, reading).words, n_columns),
         "heads": [
@@ -214,8 +232,7 @@ def _feature_maps(trace: Trace) -> list[str]:
         names = stream_or_map_taps(trace)
     except UsageError:
         return []
-    shapes = {**{name: trace[name].shape for name in trace.kept}, **trace.left_out}
-    return [name for name in names if len(shapes[name]) == 3]
+    return [name for name in names if len(_shape(trace, name)) == 3]
 
 
 def _taps(trace: Trace) -> list[dict[str, Any]]:
@@ -224,7 +241,7 @@ def _taps(trace: Trace) -> list[dict[str, Any]]:
         {
             "name": name,
             "axes": None if name in left_out else list(trace[name].axes),
-            "shape": list(left_out[name] if name in left_out else trace[name].shape),
+            "shape": list(_shape(trace, name)),
         }
         for name in trace
     ]
