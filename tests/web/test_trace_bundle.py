@@ -29,7 +29,7 @@ def test_a_trace_of_every_family_becomes_a_message(family: str) -> None:
         assert (len(own["row_labels"]), len(own["column_labels"])) == weights.shape[1:]
         assert len(facts["positions"][own["rows"]]["labels"]) == weights.shape[1]
         assert len(facts["positions"][own["columns"]]["labels"]) == weights.shape[2]
-        np.testing.assert_array_equal(np.nan_to_num(arrays[own["array"]]), weights.astype(np.float16))
+        np.testing.assert_array_equal(np.nan_to_num(arrays[own["array"]]), weights)
         assert own["has_rows"]
     assert (facts["image"] is not None) == (trace.reading.image is not None)
     if facts["norms"]:

@@ -24,6 +24,7 @@ from regard.inspection.words import row_words
 
 FORMAT, VERSION = "regard page trace", 1
 MOST_BYTES = 24 * 2**20  # of all maps together, as float16
+EXACT_BYTES = 2**18  # of one map that travels as float32
 N_BLOCKS = 128  # rows and columns of blocks, at most
 Floats = npt.NDArray[Any]
 Bundle = tuple[dict[str, Any], dict[str, Floats]]
@@ -124,7 +125,12 @@ def _weights(part: Trace, path: str) -> Floats:
         values = maps.masked_weights(part, path).values
     else:
         values = _hidden_by_order(part, path, np.array(part[f"{path}.weights"].values, np.float32))
-    return (values[None] if values.ndim == 2 else values).astype(np.float16)
+    return compact(values[None] if values.ndim == 2 else values)
+
+
+def compact(values: Floats) -> Floats:
+    """Numbers of a map as they are, where it is small, so that all digits that are shown hold; else in half of the bytes."""
+    return values if values.nbytes <= EXACT_BYTES else values.astype(np.float16)
 
 
 def _hidden_by_order(trace: Trace, path: str, values: Floats) -> Floats:

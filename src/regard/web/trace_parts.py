@@ -7,7 +7,7 @@ import numpy as np
 from regard.errors import UsageError
 from regard.inspection.attention_replay import recorded
 from regard.inspection.trace import Trace
-from regard.web.trace_bundle import Bundle, page_weights, positions_of
+from regard.web.trace_bundle import Bundle, compact, page_weights, positions_of
 
 EMBEDDED = ("tokens", "positions", "segments", "sum", "output")
 
@@ -66,5 +66,5 @@ def difference_bundle(a: Trace, b: Trace) -> Bundle:
         if path in b.attentions():
             first, second = page_weights(a, path), page_weights(b, path)
             if first.shape == second.shape:
-                arrays[f"weights:{path}"] = (second.astype(np.float32) - first.astype(np.float32)).astype(np.float16)
+                arrays[f"weights:{path}"] = compact(second.astype(np.float32) - first.astype(np.float32))
     return facts, arrays

@@ -221,7 +221,7 @@ function drawMap(bench, attention, view, frame) {
 function cellSize(view, frame) {
   const [width, height] = roomOf(frame).split(" ").map(Number);
   const wide = width - LEFT - 50;
-  const high = matchMedia("(min-width: 901px)").matches ? height - TOP - 70 : 460;
+  const high = matchMedia("(min-width: 901px)").matches ? height - TOP - 96 : 460;
   return Math.max(4, Math.min(34, Math.floor(wide / Math.max(1, view.columns)), Math.floor(Math.max(170, high) / Math.max(1, view.rows))));
 }
 

@@ -195,6 +195,18 @@ export class Workbench {
     return this.#once(`row ${attention} ${head} ${query}`, () => this.source.row(this.facts.id, attention, head, query));
   }
 
+  /**
+   * The same input by another run, and what differs.
+   * @param {string} run
+   */
+  against(run) {
+    return this.#once(`against ${run}`, async () => {
+      const { text, beam } = this.selection;
+      const other = await this.source.trace({ run, input: text, beam: this.run?.generates ? beam : null });
+      return { other, difference: await this.source.difference(this.facts.id, other.facts.id) };
+    });
+  }
+
   /** What differs from what the trace is compared with. */
   difference() {
     const other = this.other;
