@@ -299,3 +299,20 @@ def test_a_small_screen_stacks_the_panels(page: Page, served: PageServer) -> Non
     tops = [page.locator(f"#{name}").bounding_box() for name in ("map", "stage", "detail", "timeline")]
     heights = [box["y"] for box in tops if box]
     assert heights == sorted(heights)
+
+
+# --- compare -------------------------------------------------------------------------------------------------------------
+
+
+def test_two_checkpoints_are_compared_and_one_with_itself_is_zero(
+    page: Page, served: PageServer, watched: Path, trace: Any
+) -> None:
+    look(page, served, f"view=compare&kind=cross&layer=0&head=0&against={watched}@20")
+    other = regard.load(f"{watched}@20").trace(TEXT, beam=4)
+    expect(page.locator("#other-output")).to_have_text(other.output)
+    difference = trace.difference(other)
+    said = "write the same" if difference.diverges is None else f"diverge at position {difference.diverges}"
+    expect(page.locator("#view .facts")).to_contain_text(said)
+    look(page, served, f"view=compare&kind=cross&layer=0&head=0&against={watched}")
+    page.reload()
+    expect(page.locator("#view")).to_contain_text("No number differs")
