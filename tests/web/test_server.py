@@ -69,9 +69,10 @@ def test_a_server_begins_answers_and_ends(watched: Path) -> None:
         get(server, "/")
 
 
-def test_only_this_machine_is_answered(watched: Path) -> None:
+def test_only_this_machine_is_answered_and_at_once(watched: Path) -> None:
     with serving(watched) as server:
         assert server._socket.getsockname()[0] == "127.0.0.1"
+        assert server._socket.proto == socket.IPPROTO_TCP  # by which asyncio knows to set TCP_NODELAY
 
 
 def test_a_port_that_is_taken_is_refused(watched: Path) -> None:

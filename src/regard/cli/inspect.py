@@ -195,6 +195,7 @@ def tell_more(run: str, input: str, trace: "Trace") -> None:
     call = f"regard inspect {shell_word(run)} {shell_word(input)}"
     tell()
     for options, about in (
+        ("--page", "all of it in a browser"),
         ("--atlas --png heads.png", "all heads as small maps"),
         ("--walk", "one position, from its token to what is written"),
         ("--lens", "what each layer would write"),
