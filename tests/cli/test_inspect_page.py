@@ -35,7 +35,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         session.close()
 
     monkeypatch.setattr(server, "serve", serve)
-    monkeypatch.setattr(webbrowser, "open", seen.append)
+    monkeypatch.setattr(inspect_page, "open_browser", seen.append)
     return seen
 
 
@@ -78,14 +78,30 @@ def test_another_run_and_a_test_set_go_along(command: Any, served: list[Any], tr
     assert served == [([str(trained), other], "", corpus, 0)]
 
 
-def test_a_machine_without_a_browser_still_serves(
-    command: Any, served: list[Any], trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_a_browser_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    thread = inspect_page.open_browser("http://127.0.0.1:1/")
+    assert thread is not None
+    thread.join()
+    assert opened == ["http://127.0.0.1:1/"]
+
     def none(url: str) -> None:
         raise webbrowser.Error("no browser")
 
-    monkeypatch.setattr(inspect_page.webbrowser, "open", none)
-    assert command("inspect", trained, "--page").code == 0
+    monkeypatch.setattr(webbrowser, "open", none)  # which is no reason to stop
+    thread = inspect_page.open_browser("http://127.0.0.1:1/")
+    assert thread is not None
+    thread.join()
+
+
+def test_without_a_screen_no_browser_takes_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(webbrowser, "open", lambda url: pytest.fail("a browser was opened"))
+    assert inspect_page.open_browser("http://127.0.0.1:1/") is None
 
 
 def test_a_port_that_is_taken(command: Any, trained: Path) -> None:

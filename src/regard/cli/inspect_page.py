@@ -1,9 +1,12 @@
 """`regard inspect --page` and `--html`: the page in a browser, served on this machine, or as one file that opens offline."""
 
 import contextlib
+import os
+import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from regard.cli.options import check_number, check_option
@@ -27,12 +30,25 @@ def show_page(run: str, input: str, options: "PageOptions", *, against: str, dat
         tell(f"The page of {run}: {url}")
         tell("Ctrl-C ends it.")
         if not options.no_browser:
-            with contextlib.suppress(webbrowser.Error):
-                webbrowser.open(url)
+            open_browser(url)
 
     # Ctrl-C is how a server ends: no failure.
     with contextlib.suppress(KeyboardInterrupt):
         serve(session, port=options.port, on_ready=ready)
+
+
+def open_browser(url: str) -> Thread | None:
+    """Open the page in the user's browser, aside, since some of them keep whoever starts them; none without a screen."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return None  # there may still be a browser for terminals, which would take this one
+
+    def open_it() -> None:
+        with contextlib.suppress(webbrowser.Error):
+            webbrowser.open(url)
+
+    thread = Thread(target=open_it, name="browser", daemon=True)
+    thread.start()
+    return thread
 
 
 def open_session(names: Sequence[str], input: str, *, data: Sequence[str] = (), threads: int) -> "Session":

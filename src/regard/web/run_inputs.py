@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import DataError, RegardError, UsageError
-from regard.inspection.probe_folder import read_examples
-from regard.inspection.probe_timeline import read_probes
+from regard.inspection.probe_folder import read_examples, recorded_steps, trace_files
 from regard.inspection.trace import Trace
+from regard.inspection.trace_file import load_trace
 from regard.runs.folder import RunFolder
 
 N_EXAMPLES = 6
@@ -97,8 +97,17 @@ def image_from(encoded: str, run: Any) -> Any:
 
 
 def probe_input(folder: RunFolder, step: int, probe: int) -> Trace:
-    """The trace of a probe example at a recorded step."""
-    return read_probes(folder).trace(step, probe)
+    """The trace of a probe example at a recorded step; no other file is read, since a slider asks for many."""
+    steps = recorded_steps(folder)
+    if step not in steps:
+        recorded = ", ".join(map(str, steps)) or "none"
+        raise UsageError(f"Step {step:,} was not recorded in {folder}.", f"Recorded steps: {recorded}.")
+    files = trace_files(steps[step])
+    if probe not in files:
+        raise UsageError(
+            f"There is no trace of probe example {probe} at step {step:,}.", "They count from 0; a damaged one is gone."
+        )
+    return load_trace(files[probe])
 
 
 def tokenizer_of(run: Any) -> Any:
