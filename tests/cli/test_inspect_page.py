@@ -129,6 +129,9 @@ def test_a_run_without_a_checkpoint_is_refused_unless_it_has_probes_to_show(
     assert outcome.code == 0
     assert f"{own_run} is shown without its model: {own_run} has no checkpoint yet." in outcome.err
     assert len(served) == 1
+    named = command("inspect", f"{own_run}@40", "--page", "--no-browser")
+    assert (named.code, named.error[0]) == (1, f"error: {own_run} has no checkpoint of step 40: it has none yet.")
+    assert len(served) == 1
 
 
 def test_a_run_of_another_version_or_none_is_refused(command: Any, served: list[Any], own_run: Path) -> None:

@@ -174,13 +174,14 @@ class Session:
             return other
 
     def load(self) -> list[str]:
-        """Load the runs; return what there is to tell. One without a model is refused, unless it has probes to show."""
+        """Load the runs; return what there is to tell. One without a model is refused, unless it has probes to show and no
+        checkpoint of it was named."""
         notes = []
         for name, opened in self._opened.items():
             try:
                 notes += self.work(opened.run).notes
             except RegardError as error:
-                if not opened.has_probes:
+                if not opened.has_probes or opened.reference.selector is not None:
                     raise
                 notes.append(f"{name} is shown without its model: {error.problem}")
         return notes
