@@ -57,7 +57,7 @@ def page(browser: Browser, served: PageServer) -> Iterator[Page]:
     page = context.new_page()
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda message: faults.append(f"{message.text} {message.location}") if message.type == "error" else None)
+    page.on("console", lambda said: faults.append(f"{said.text} {said.location}") if said.type == "error" else None)
     page.on("request", lambda request: None if is_ours(request.url, served) else faults.append(request.url))
     yield page
     context.close()

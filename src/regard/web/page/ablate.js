@@ -71,8 +71,8 @@ async function showEffect(bench, box) {
 
 /** @param {import("./workbench.js").Workbench} bench @param {HTMLElement} box */
 async function rewrite(bench, box) {
-  const { run, text, beam, cuts } = bench.selection;
-  const found = await bench.working(() => bench.source.trace({ run, input: text, beam: bench.run?.generates ? beam : null, ablate: cuts, rewrite: true }));
+  const { run, cuts } = bench.selection;
+  const found = await bench.working(() => bench.source.trace({ ...bench.wish(run), ablate: cuts, rewrite: true }));
   const line = box.querySelector(".rewritten");
   if (found && line) fill(line, "Without them it writes: ", h("strong", {}, found.facts.output));
 }

@@ -66,22 +66,24 @@ function heads(bench, sort) {
   if (sort === "label") all.sort((/** @type {any} */ a, /** @type {any} */ b) => String(a.own.label).localeCompare(String(b.own.label)));
   const most = Math.max(1, ...paths.map((/** @type {string} */ path) => bench.facts.attentions[path].n_heads));
   const columns = sort === "layer" ? most : Math.min(most, 6);
+  const how = asWeights(bench.scales, bench.selection.sqrt);
   return h(
     "div",
     { class: `atlas${sort === "layer" ? " by-layer" : ""}`, style: { "--columns": String(columns) } },
-    all.map((/** @type {any} */ one) => thumbnail(bench, one)),
+    all.map((/** @type {any} */ one) => thumbnail(bench, one, how)),
   );
 }
 
 /**
  * @param {import("./workbench.js").Workbench} bench
  * @param {{ path: string, layer: number, head: number, own: any }} one
+ * @param {import("./canvas.js").Paint} how
  */
-function thumbnail(bench, { path, layer, head: place, own }) {
+function thumbnail(bench, { path, layer, head: place, own }, how) {
   const attention = { ...bench.facts.attentions[path], path };
   const weights = bench.smallMap(attention, place);
   const canvas = h("canvas", { "aria-hidden": "true" });
-  if (weights) paint(canvas, weights.data, weights.shape[0], weights.shape[1], asWeights(bench.scales, bench.selection.sqrt));
+  if (weights) paint(canvas, weights.data, weights.shape[0], weights.shape[1], how);
   const label = own.label ? `, ${own.label}` : "";
   const entropy = own.entropy === undefined || own.entropy === null ? "" : `, entropy ${number(own.entropy)}`;
   return h(

@@ -39,7 +39,8 @@ export const attentionView = {
     const view = zoomed ? part(whole, zoomed.top, zoomed.left, WINDOW, WINDOW) : blocks(whole, MOST);
     const context = h("div", { class: "context" });
     const map = h("div", { class: "map-frame" });
-    fill(box, heading(bench, attention), context, map, footer(bench, attention, whole, view));
+    const body = bench.trace?.arrays.image ? h("div", { class: "with-photo" }, context, map) : [context, map];
+    fill(box, heading(bench, attention), body, footer(bench, attention, whole, view));
     if (bench.trace?.arrays.image) drawPatches(bench, attention, context);
     else drawLinks(bench, attention, context);
     drawMap(bench, attention, view, map);
@@ -220,7 +221,7 @@ function drawMap(bench, attention, view, frame) {
  */
 function cellSize(view, frame) {
   const [width, height] = roomOf(frame).split(" ").map(Number);
-  const wide = width - LEFT - 50;
+  const wide = width - LEFT - 50 - (frame.parentElement?.classList.contains("with-photo") ? 280 : 0);
   const high = matchMedia("(min-width: 901px)").matches ? height - TOP - 96 : 460;
   return Math.max(4, Math.min(34, Math.floor(wide / Math.max(1, view.columns)), Math.floor(Math.max(170, high) / Math.max(1, view.rows))));
 }

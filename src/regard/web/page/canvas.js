@@ -4,25 +4,32 @@
  */
 import { css, signedPlace, weightPlace } from "./scales.js";
 
+const LEVELS = 1024; // of colour that a value is rounded to
+
+/**
+ * How numbers become colours: a value's level is value · scale + offset, and each level has a pixel.
+ * @typedef {{ ramp: Uint8Array, place: (value: number) => number, scale: number, offset: number, pixels: Uint32Array, masked: number }} Paint
+ */
+
 /**
  * Paint a map, one pixel a cell; the style of the canvas scales it.
  * @param {HTMLCanvasElement} canvas
  * @param {ArrayLike<number>} values
  * @param {number} rows
  * @param {number} columns
- * @param {{ ramp: Uint8Array, place: (value: number) => number, masked: [number, number, number] }} how
+ * @param {Paint} how
  */
 export function paint(canvas, values, rows, columns, how) {
   canvas.width = Math.max(1, columns);
   canvas.height = Math.max(1, rows);
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = pen.createImageData(canvas.width, canvas.height);
+  const found = new Uint32Array(image.data.buffer);
+  const { scale, offset, pixels, masked } = how;
   for (let place = 0; place < rows * columns; place++) {
-    const value = values[place];
-    const isMasked = Number.isNaN(value);
-    const colour = isMasked ? 0 : how.place(value) * 3;
-    for (let channel = 0; channel < 3; channel++) image.data[place * 4 + channel] = isMasked ? how.masked[channel] : how.ramp[colour + channel];
-    image.data[place * 4 + 3] = 255;
+    const level = values[place] * scale + offset;
+    // Not a number: masked.
+    found[place] = level !== level ? masked : pixels[level <= 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level | 0];
   }
   pen.putImageData(image, 0, 0);
 }
@@ -31,23 +38,36 @@ export function paint(canvas, values, rows, columns, how) {
  * How weights are painted: 0 to 1.
  * @param {import("./scales.js").Scales} scales
  * @param {boolean} sqrt
+ * @returns {Paint}
  */
 export function asWeights(scales, sqrt) {
-  return { ramp: scales.weight, place: (/** @type {number} */ value) => weightPlace(value, sqrt), masked: masked(scales) };
+  const place = (/** @type {number} */ value) => weightPlace(value, sqrt);
+  return { ramp: scales.weight, place, scale: LEVELS - 1, offset: 0.5, pixels: pixels(scales.weight, (level) => place(level / (LEVELS - 1))), masked: masked(scales) };
 }
 
 /**
  * How signed numbers are painted.
  * @param {import("./scales.js").Scales} scales
  * @param {number} largest
+ * @returns {Paint}
  */
 export function asSigned(scales, largest) {
-  return { ramp: scales.signed, place: (/** @type {number} */ value) => signedPlace(value, largest), masked: masked(scales) };
+  const place = (/** @type {number} */ value) => signedPlace(value, largest);
+  const half = LEVELS / 2;
+  return { ramp: scales.signed, place, scale: largest ? half / largest : 0, offset: half, pixels: pixels(scales.signed, (level) => signedPlace(level - half, half)), masked: masked(scales) };
 }
 
-/** @param {import("./scales.js").Scales} scales @returns {[number, number, number]} */
+/** A pixel for each level, as little-endian ABGR. @param {Uint8Array} ramp @param {(level: number) => number} place */
+function pixels(ramp, place) {
+  return Uint32Array.from({ length: LEVELS }, (_, level) => {
+    const at = place(level) * 3;
+    return ((255 << 24) | (ramp[at + 2] << 16) | (ramp[at + 1] << 8) | ramp[at]) >>> 0;
+  });
+}
+
+/** @param {import("./scales.js").Scales} scales */
 function masked(scales) {
-  return scales.isDark ? [42, 46, 53] : [226, 226, 222];
+  return scales.isDark ? 0xff352e2a : 0xffdee2e2;
 }
 
 /**
@@ -55,7 +75,7 @@ function masked(scales) {
  * @param {HTMLCanvasElement} canvas
  * @param {import("./layout.js").Grid} grid
  * @param {number} size
- * @param {ReturnType<typeof asWeights>} how
+ * @param {Paint} how
  * @param {boolean} isDark
  */
 export function paintLarge(canvas, grid, size, how, isDark) {

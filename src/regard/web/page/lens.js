@@ -13,7 +13,7 @@ const MOST = 24; // positions that are shown, around the selected one
 export const lensView = {
   name: "lens",
   title: "Lens",
-  has: (bench) => bench.facts.norms !== null,
+  has: (bench) => bench.facts.norms !== null && Object.keys(bench.facts.kinds).length > 0,
   changes: ["query"],
   async draw(bench, box) {
     if (!box.querySelector("table")) fill(box, h("p", { class: "quiet" }, "reading every layer …"));

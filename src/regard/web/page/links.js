@@ -5,7 +5,7 @@
 import { share, token } from "./format.js";
 import { fill, h, s } from "./dom.js";
 
-const MOST = 60; // tokens of a line that are drawn, around the selected one
+const [LETTER, AROUND] = [8, 13]; // pixels of a letter, and beside a token, about
 const LEAST = 0.02; // weight of a link that is drawn
 
 /**
@@ -15,8 +15,9 @@ const LEAST = 0.02; // weight of a link that is drawn
  */
 export function drawLinks(bench, attention, box) {
   const isCross = attention.rows !== attention.columns;
-  const upper = window_(attention.row_labels, bench.selection.query);
-  const lower = window_(attention.column_labels, bench.selection.key);
+  const room = box.clientWidth - 60;
+  const upper = fitting(attention.row_labels, bench.selection.query, room);
+  const lower = fitting(attention.column_labels, bench.selection.key, room);
   const line = (/** @type {{ label: string, at: number }[]} */ own, /** @type {string} */ axis) =>
     h(
       "div",
@@ -67,11 +68,18 @@ export function drawLinks(bench, attention, box) {
 }
 
 /**
- * The tokens around one, if there are many.
+ * The tokens around one that have room on a line.
  * @param {string[]} labels
  * @param {number} around
+ * @param {number} room
  */
-function window_(labels, around) {
-  const begin = Math.max(0, Math.min(around - MOST / 2, labels.length - MOST));
-  return labels.slice(begin, begin + MOST).map((label, at) => ({ label, at: begin + at }));
+function fitting(labels, around, room) {
+  const width = (/** @type {number} */ at) => AROUND + LETTER * [...token(labels[at], 16)].length;
+  let [begin, end, used] = [around, around + 1, width(Math.min(around, labels.length - 1))];
+  for (let grew = true; grew; ) {
+    grew = false;
+    if (end < labels.length && used + width(end) <= room) [used, end, grew] = [used + width(end), end + 1, true];
+    if (begin > 0 && used + width(begin - 1) <= room) [used, begin, grew] = [used + width(begin - 1), begin - 1, true];
+  }
+  return labels.slice(begin, end).map((label, at) => ({ label, at: begin + at }));
 }

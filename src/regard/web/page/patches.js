@@ -14,7 +14,7 @@ const SIZE = 260; // pixels of the picture's longer edge
  */
 export function drawPatches(bench, attention, box) {
   const image = bench.trace?.arrays.image;
-  const positions = bench.facts.positions[attention.columns];
+  const positions = bench.facts.positions[attention.columns]; // none of a network without attention
   if (!image) return;
   const [rows, columns] = image.shape;
   const channels = image.shape[2] ?? 1;

@@ -26,7 +26,7 @@ export class LiveSource {
     return this.#json("GET", "api/session");
   }
 
-  /** @param {{ run: string, input: any, beam?: number | null, ablate?: string[], force?: number[], rewrite?: boolean }} wish */
+  /** @param {any} wish  run, input, beam, ablate, force, rewrite */
   trace(wish) {
     return this.#packed("POST", "api/trace", wish);
   }
@@ -115,7 +115,7 @@ export class SavedSource {
     return this.bundle.session;
   }
 
-  /** @param {{ ablate?: string[], force?: number[] }} wish */
+  /** @param {any} wish */
   async trace(wish) {
     if (wish.ablate?.length || wish.force?.length) throw new Refusal("The model is not here.", ASK_LIVE);
     return unpack(fromBase64(this.bundle.trace));

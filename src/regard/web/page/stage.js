@@ -5,6 +5,7 @@
 import { attentionView } from "./attention.js";
 import { ablateView } from "./ablate.js";
 import { compareView } from "./compare.js";
+import { featuresView } from "./features.js";
 import { lensView } from "./lens.js";
 import { streamView } from "./stream.js";
 import { timeView } from "./time.js";
@@ -17,7 +18,7 @@ import { fill, find, h } from "./dom.js";
  */
 
 /** @type {View[]} */
-const VIEWS = [attentionView, lensView, streamView, tokensView, ablateView, compareView, timeView];
+const VIEWS = [attentionView, featuresView, lensView, streamView, tokensView, ablateView, compareView, timeView];
 
 /** @param {import("./workbench.js").Workbench} bench */
 export function mountStage(bench) {

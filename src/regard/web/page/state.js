@@ -2,6 +2,7 @@
  * One selection drives every view, and the address of the page holds it whole.
  *
  * run, text      what is looked at             kind, layer, head    which attention
+ * second         of two texts                  example              by its number, where it is no text
  * query, key     which cell                    view                 what the stage shows
  * node           of the beam's tree            step, probe          of the time machine
  * cuts           what is ablated               against              the run it is compared with
@@ -13,6 +14,8 @@
 export const EMPTY = {
   run: "",
   text: "",
+  second: "",
+  example: -1,
   kind: "",
   layer: 0,
   head: 0,
@@ -23,7 +26,7 @@ export const EMPTY = {
   node: -1,
   step: -1,
   probe: 0,
-  beam: 4,
+  beam: 0,
   cuts: /** @type {string[]} */ ([]),
   forced: /** @type {number[]} */ ([]),
   against: "",

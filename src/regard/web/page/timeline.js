@@ -26,13 +26,20 @@ export function mountTimeline(bench) {
     const box = h("div", { class: "track" });
     fill(panel, tabs, box);
     if (below === "tree" && canSearch) drawTree(bench, box);
-    else fill(box, steps(bench));
+    else fill(box, classes(bench), steps(bench));
     follow(bench);
   };
   bench.state.listen((_, changed) => {
     if (["trace", "below", "theme"].some((name) => changed.has(name))) draw();
     else if (changed.has("query")) follow(bench);
   });
+}
+
+/** What was said of the whole input. @param {import("./workbench.js").Workbench} bench */
+function classes(bench) {
+  const found = bench.facts.classes;
+  if (!found.length) return "";
+  return h("ol", { class: "steps" }, found.map((/** @type {any} */ one) => h("li", { class: "class" }, h("span", { class: "writes" }, one.text), h("span", { class: "bar", style: { "--share": String(one.probability) } }), h("span", { class: "rivals" }, share(one.probability)))));
 }
 
 /** A card for each position. @param {import("./workbench.js").Workbench} bench */

@@ -12,7 +12,18 @@ export function mountTop(bench) {
   const [form, text] = [find("ask"), find("text")];
   form.addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
-    bench.state.set({ text: text.value.trim(), cuts: [], forced: [], step: -1 });
+    if (!text.value.trim()) {
+      bench.refuse("There is nothing to read.", "Write a text, then look inside.");
+      return;
+    }
+    bench.state.set({ text: text.value, second: find("second").value, example: -1, cuts: [], forced: [], step: -1 });
+  });
+  find("image").addEventListener("change", async (/** @type {any} */ event) => {
+    const [file] = event.target.files;
+    if (!file) return;
+    bench.image = await asBase64(file);
+    bench.state.set({ text: file.name, example: -1, cuts: [], step: -1 });
+    bench.load();
   });
   fill(
     find("menu"),
@@ -29,6 +40,7 @@ export function mountTop(bench) {
   bench.state.listen((selection, changed) => {
     if (changed.has("theme")) dress();
     if (changed.has("run") || changed.has("trace")) fill(find("run"), runFacts(bench));
+    if (changed.has("run") && bench.run) fitForm(bench, form);
     if (changed.has("text") || changed.has("trace")) {
       const isFixed = !bench.source.isLive || selection.step >= 0 || bench.run?.accepts === "image";
       text.value = bench.trace && isFixed ? bench.facts.title : selection.text;
@@ -37,6 +49,25 @@ export function mountTop(bench) {
       document.title = bench.trace ? `${bench.facts.title} · regard` : "regard";
     }
     if (changed.has("trace")) showChecks(bench);
+  });
+}
+
+/** Ask for what the run takes: a text, two, or an image. @param {import("./workbench.js").Workbench} bench @param {HTMLElement} form */
+function fitForm(bench, form) {
+  const { accepts, examples = [] } = bench.run;
+  find("second").hidden = accepts !== "pair";
+  find("second").value = bench.selection.second;
+  find("image").hidden = accepts !== "image" || !bench.source.isLive;
+  form.classList.toggle("reads-images", accepts === "image" || accepts === "vectors");
+  fill(find("examples"), examples.filter((/** @type {any} */ one) => one.text).map((/** @type {any} */ one) => h("option", { value: one.text })));
+}
+
+/** @param {Blob} file @returns {Promise<string>} */
+function asBase64(file) {
+  return new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(String(reader.result).split(",")[1] ?? ""));
+    reader.readAsDataURL(file);
   });
 }
 
@@ -65,10 +96,12 @@ async function showChecks(bench) {
   try {
     const found = await bench.ask("checks");
     const own = found.checks ?? [];
-    const failed = own.filter((/** @type {any} */ one) => !one.passed);
+    const made = own.filter((/** @type {any} */ one) => one.passed !== null);
+    const failed = made.filter((/** @type {any} */ one) => !one.passed);
     const largest = Math.max(0, ...own.map((/** @type {any} */ one) => one.error));
-    const summary = failed.length ? `${failed.length} of ${own.length} checks failed` : `${own.length} checks hold, within ${error(largest)}`;
-    const rows = own.map((/** @type {any} */ one) => h("tr", {}, h("td", {}, one.passed ? "✓" : "✗"), h("td", {}, one.name), h("td", { class: "number" }, error(one.error)), h("td", { class: "quiet" }, one.about ?? one.note ?? "")));
+    const held = made.length ? `${made.length} ${made.length === 1 ? "check holds" : "checks hold"}, within ${error(largest)}` : "not checked";
+    const summary = failed.length ? `${failed.length} of ${made.length} checks failed` : held;
+    const rows = own.map((/** @type {any} */ one) => h("tr", {}, h("td", {}, one.passed === null ? "–" : one.passed ? "✓" : "✗"), h("td", {}, one.name), h("td", { class: "number" }, error(one.error)), h("td", { class: "quiet" }, one.note)));
     fill(
       badge,
       h("details", { class: failed.length ? "checks failed" : "checks" }, h("summary", {}, summary), h("div", { class: "sheet" }, h("table", {}, h("tbody", {}, rows)), h("p", { class: "quiet" }, `The trace holds ${bench.facts.taps.length} tensors, ${bytes(bench.facts.n_bytes)}.`))),

@@ -11,6 +11,9 @@ import { Refusal } from "./source.js";
 /** @typedef {{ facts: any, arrays: Record<string, Tensor> }} Trace */
 /** @typedef {{ kind: string, layer: number, n_heads: number, rows: number, columns: number, row_labels: string[], column_labels: string[], array: string, heads: any[], formula: any, has_rows: boolean, path: string }} Attention */
 
+/** What of the selection decides what is traced. */
+const ASKED = ["run", "text", "second", "example", "cuts", "forced", "step", "probe", "beam"];
+
 /** The trace at hand, and the ways to another one. */
 export class Workbench {
   /**
@@ -34,11 +37,13 @@ export class Workbench {
     this.hoverListeners = [];
     /** @type {((message: string, advice: string) => void)} */
     this.refuse = () => {};
+    /** An image that was chosen from the disk, in base64. */
+    this.image = "";
     this.busy = 0;
     /** @type {(() => void)[]} */
     this.busyListeners = [];
     state.listen((_, changed) => {
-      if (["run", "text", "cuts", "forced", "step", "probe", "beam"].some((name) => changed.has(name))) this.load();
+      if (ASKED.some((name) => changed.has(name))) this.load();
     });
   }
 
@@ -66,22 +71,42 @@ export class Workbench {
       this.session = await this.source.session();
       const first = this.run;
       if (!first) throw new Refusal("There is no run to look at.", "Train one: regard demo");
-      const patch = { run: first.name, text: this.selection.text || first.example || "" };
-      const before = JSON.stringify([this.selection.run, this.selection.text]);
-      if (before === JSON.stringify([patch.run, patch.text])) this.state.tell(new Set(["run", "text"]));
-      else this.state.set(patch);
-      if (!patch.text && !this.source.isLive) await this.load();
+      if (first.problem) this.refuse(first.problem.error, first.problem.advice);
+      const { text, example } = this.selection;
+      const isText = first.accepts === "text" || first.accepts === "pair";
+      const begun = isText ? { text: text || this.session.input || first.example || "" } : { example: first.examples?.length ? Math.max(0, example) : -1 };
+      const second = first.accepts === "pair" ? { second: this.selection.second || first.examples?.[0]?.text_b || "" } : {};
+      const patch = { run: first.name, ...begun, ...second };
+      const isNew = Object.entries(patch).some(([name, value]) => Reflect.get(this.selection, name) !== value);
+      if (isNew) this.state.set(patch);
+      else this.state.tell(new Set(["run", "text"]));
+      if (!isText && !first.examples?.length && this.source.isLive && this.selection.step < 0) this.refuse("Choose an image.", "It is read on this machine, and goes nowhere else.");
     });
+  }
+
+  /** What the model is to read: a text, two texts, an image, or an example by its number; null for nothing. */
+  get input() {
+    const { text, second, example } = this.selection;
+    if (!this.source.isLive) return text;
+    if (this.run?.accepts === "pair") return text && second ? { text, text_b: second } : null;
+    if (this.image && this.run?.accepts === "image") return { image: this.image };
+    if (example >= 0) return { example };
+    return text || null;
+  }
+
+  /** What is asked of the run, as a trace. @param {string} run */
+  wish(run) {
+    return { run, input: this.input, beam: this.selection.beam || null };
   }
 
   /** Fetch the trace that the selection names. */
   async load() {
-    const { run, text, cuts, forced, step, probe, beam } = this.selection;
-    if (!run || (!text && step < 0 && this.source.isLive)) return;
+    const { run, cuts, forced, step, probe } = this.selection;
+    if (!run || (this.input === null && step < 0)) return;
     const ticket = (this.ticket = Symbol("load"));
     await this.working(async () => {
       const isProbe = step >= 0;
-      const wish = { run, input: text, beam: this.run?.generates ? beam : null, ablate: [], force: forced };
+      const wish = { ...this.wish(run), force: forced };
       const intact = isProbe ? await this.source.probe({ run, step, probe }) : await this.source.trace(wish);
       const cut = cuts.length && !isProbe ? await this.source.trace({ ...wish, ablate: cuts }) : null;
       if (ticket !== this.ticket) return; // somebody asked for something else meanwhile
@@ -201,8 +226,7 @@ export class Workbench {
    */
   against(run) {
     return this.#once(`against ${run}`, async () => {
-      const { text, beam } = this.selection;
-      const other = await this.source.trace({ run, input: text, beam: this.run?.generates ? beam : null });
+      const other = await this.source.trace(this.wish(run));
       return { other, difference: await this.source.difference(this.facts.id, other.facts.id) };
     });
   }
