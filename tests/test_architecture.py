@@ -48,7 +48,8 @@ ALLOWED: dict[str, set[str]] = {
         "decoding.engine",
         "parts.taps",
     },
-    "web": GROUND | {"api", "inspection", "decoding"},
+    # Of a run's folder it lists what there is: checkpoints, probe examples. JSON without NaN is written by `runs.disk`.
+    "web": GROUND | {"api", "inspection", "decoding", "runs"},
     "__init__": {"api", "errors"},
     "__main__": {"cli"},
 }

@@ -3,12 +3,17 @@
 import os
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.pages import ROOT, arguments, code_blocks, shell_lines
 
 from regard.cli.main import main
+from regard.web.server import PageServer
+from regard.web.session import Session
 
 GUIDES = sorted(path.name for path in (ROOT / "docs" / "guides").glob("*.md"))
 # What makes a run of a guide so small that it takes a second.
@@ -112,6 +117,31 @@ def test_the_commands_of_exchange(
     assert sorted(path.name for path in (folder / "out").iterdir()) == [
         *("ctranslate2", "en-de.argosmodel", "gpt2", "onnx", "plain", "small")
     ]
+
+
+def test_the_commands_of_look_inside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = []
+
+    def serve(session: Session, *, port: int, on_ready: Callable[[str], None]) -> None:
+        """Serve until the page was seen, and not until Ctrl-C."""
+        server = PageServer(session, port=port)
+        thread = Thread(target=server.run)
+        thread.start()
+        try:
+            with urllib.request.urlopen(server.url) as answer:
+                served.append((session.names, answer.read()[:15]))
+        finally:
+            server.stop()
+            thread.join()
+
+    monkeypatch.setattr("regard.web.server.serve", serve)
+    run_commands("docs/guides/look-inside.md", monkeypatch, capsys)
+    assert served == [([name], b"<!doctype html>") for name in ("runs/mine", "runs/watched")]
+    output = run_python("\n".join(code_blocks("docs/guides/look-inside.md", "python")), folder)
+    assert output.startswith("('head', 'target', 'source') (2, ")
+    assert output.splitlines()[-1] == "True"
 
 
 def test_the_vectors(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,9 +3,15 @@
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from regard.web.server import PageServer
+from regard.web.session import Session
 
 FLAGS = [
     "--no-sandbox",
@@ -30,3 +36,59 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def served(watched: Path) -> Iterator[PageServer]:
+    """The page of the watched run, served on loopback."""
+    server = PageServer(Session([str(watched)], threads=1))
+    thread = Thread(target=server.run)
+    thread.start()
+    yield server
+    server.stop()
+    thread.join(timeout=60)
+
+
+@pytest.fixture
+def page(browser: Browser, served: PageServer) -> Iterator[Page]:
+    """A fresh page, wide enough for one screen, on which an error in a script or a request elsewhere fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.url.rstrip("/"))
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(f"{said.text} {said.location}") if said.type == "error" else None)
+    page.on("request", lambda request: None if is_ours(request.url, served) else faults.append(request.url))
+    yield page
+    context.close()
+    assert faults == []
+
+
+def is_ours(url: str, served: PageServer) -> bool:
+    """Whether a request goes to the page's own server, to a saved file, or nowhere."""
+    return url.startswith((served.url, "file:", "data:", "blob:"))
+
+
+@pytest.fixture(scope="session")
+def watched(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], tiny: Any) -> Path:
+    """A run whose probe examples were recorded, with pre-norm, and validation files. To be read, not changed."""
+    import regard
+
+    folder = tmp_path_factory.mktemp("watched")
+    valid = []
+    for file in corpus:
+        lines = Path(file).read_text().splitlines(keepends=True)
+        valid.append(str(folder / f"valid{Path(file).suffix}"))
+        Path(valid[-1]).write_text("".join(lines[:12]))
+    settings = {
+        **tiny,
+        "model.norm_order": "pre",
+        "training.steps": 30,
+        "training.validate_every": 10,
+        "training.save_every_steps": 10,
+        "training.keep": 3,
+        "inspection.probes": 2,
+        "inspection.every": 10,
+    }
+    regard.train("translate", train=corpus, valid=valid, run=folder / "run", settings=settings)
+    return folder / "run"

@@ -6,6 +6,7 @@ import pytest
 
 from regard.cli import demo
 from regard.cli.training_view import PeopleView
+from regard.inspection.probe_folder import recorded_steps, trace_files
 from regard.runs.folder import RunFolder
 from regard.training.events import Event, Updated
 from regard.training.stopping import End
@@ -38,6 +39,12 @@ def test_the_whole_road(command: Any) -> None:
     assert longer.startswith("longer than any in training ")
     assert [line.split()[0] for line in outcome.lines[4:7]] == ["source", "expected", "output"]
     assert Path("runs/demo/attention.png").read_bytes().startswith(b"\x89PNG")
+    page = Path("runs/demo/page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "runs/demo/page.html shows every number behind that" in outcome.err
+    recorded = recorded_steps(RunFolder(Path("runs/demo")))
+    assert list(recorded) == [0, 4]
+    assert [len(trace_files(folder)) for folder in recorded.values()] == [3, 3]
     assert "  regard show runs/demo" in outcome.err.splitlines()
 
 

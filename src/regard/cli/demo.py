@@ -1,4 +1,4 @@
-"""`regard demo`: the whole road on the built-in corpus, offline: train, score, translate, draw, what next."""
+"""`regard demo`: the whole road on the built-in corpus, offline: train, score, translate, draw, look inside, what next."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,11 @@ TABLES: dict[str, Any] = {
         "validate_samples": 100,
         "keep": 2,
     },
+    # So that its page can go back in time; about a hundredth of the training time (benchmarks/probes.py).
+    "inspection": {"probes": 3, "every": 25},
 }
+# Whose German has another order than its English.
+SENTENCE = "Peter believes that the old woman gave the child a new book."
 N_EXAMPLES = 3  # of each test set
 
 
@@ -72,12 +76,15 @@ def demo(
     loaded = Translator.load(folder)
     score(loaded, folder / "corpus")
     picture = draw_attention(loaded, folder)
+    page = write_page(folder)
     name = shell_word(folder)
     tell()
-    tell(f"{picture} shows which source words the model attended to. Next:")
+    tell(f"{picture} shows which source words the model attended to.")
+    tell(f"{page} shows every number behind that, and how it was learned: open it in a browser. Next:")
     for command in (
         f'translate {name} "The old woman gives the child a book."',
         f'inspect {name} "The small dog sees a red house."',
+        f"inspect {name} --page",
         f"show {name}",
         f"plot {name}",
         "train translate --train YOUR.en YOUR.de",
@@ -168,13 +175,27 @@ def evaluate(run: "Translator", files: list[str], n_sentences: int) -> "Evaluati
         return run.evaluate(files, progress=lambda what, done: waiting(done))
 
 
+def write_page(folder: Path) -> Path:
+    """Write the page of the same sentence as one file."""
+    from regard.web.session import Session
+    from regard.web.single_file import write_single_page
+
+    session, page = Session([str(folder)]), folder / "page.html"
+    try:
+        with busy("writing its page"):
+            write_single_page(session, str(folder), SENTENCE, page)
+    finally:
+        session.close()
+    return page
+
+
 def draw_attention(run: "Translator", folder: Path) -> Path:
-    """Draw the cross-attention of a sentence whose German has another order than its English."""
+    """Draw the cross-attention of a sentence."""
     from regard.inspection.attention_map import text_attention_picture
     from regard.inspection.render import save
     from regard.tasks.attention import attention_of
     from regard.tasks.translation.translator import TranslationOptions
 
-    text = "Peter believes that the old woman gave the child a new book."
-    weights = attention_of(run.model, run.task.reading(run.model, text, run.translate(text), TranslationOptions()))
-    return save(text_attention_picture(weights, title=text), folder / "attention.png")
+    found = run.translate(SENTENCE)
+    weights = attention_of(run.model, run.task.reading(run.model, SENTENCE, found, TranslationOptions()))
+    return save(text_attention_picture(weights, title=SENTENCE), folder / "attention.png")

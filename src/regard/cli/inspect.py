@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.inspect_options import ChangeOptions, MapOptions, NumberOptions, RunOptions, refuse_ignored
+from regard.cli.inspect_options import (
+    ChangeOptions,
+    MapOptions,
+    NumberOptions,
+    PageOptions,
+    RunOptions,
+    refuse_beside_page,
+    refuse_ignored,
+)
 from regard.cli.inspect_run import inspect_run, show_probes
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, RunArgument, SearchOptions, ThreadsOption, given, named
@@ -23,6 +31,7 @@ def inspect(
     input: Annotated[str, Parameter(name="INPUT", help="a text, or an image file")] = "",
     /,
     *,
+    page: PageOptions | None = None,
     map: MapOptions | None = None,
     numbers: NumberOptions | None = None,
     changes: ChangeOptions | None = None,
@@ -37,7 +46,17 @@ def inspect(
     while it ran; attention shows routing, not cause: --ablate tests cause.
     """
     map, numbers, changes = map or MapOptions(), numbers or NumberOptions(), changes or ChangeOptions()
-    whole = whole or RunOptions()
+    whole, page = whole or RunOptions(), page or PageOptions()
+    refuse_beside_page(page, (map, numbers, changes, whole, search or SearchOptions()), json=json)
+    if page.page or page.html:
+        from regard.cli.inspect_page import show_page, write_page
+
+        if page.page:
+            show_page(run, input, page, against=changes.against, data=whole.data, threads=threads)
+        else:
+            beam = None if search is None else search.beam
+            write_page(run, input, page.html, beam=beam, threads=threads)
+        return
     if map.png:
         refuse_picture(map.png, whole.data)
     if input:
@@ -176,6 +195,7 @@ def tell_more(run: str, input: str, trace: "Trace") -> None:
     call = f"regard inspect {shell_word(run)} {shell_word(input)}"
     tell()
     for options, about in (
+        ("--page", "all of it in a browser"),
         ("--atlas --png heads.png", "all heads as small maps"),
         ("--walk", "one position, from its token to what is written"),
         ("--lens", "what each layer would write"),

@@ -1,5 +1,6 @@
 """Options of `regard inspect`: which attention, which numbers, what is changed, what is asked of the whole run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from regard.errors import UsageError
 MAP = Group("Attention map", sort_key=20)
 NUMBERS = Group("Numbers", sort_key=30)
 CHANGES = Group("Change and compare", sort_key=40)
+PAGE = Group("The page", sort_key=10)
 WHOLE = Group("The whole run", sort_key=50)
 
 
@@ -102,6 +104,23 @@ class ChangeOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """The page in a browser."""
+
+    page: Annotated[bool, Parameter(group=PAGE, help="look inside in a browser: serve the page on this machine")] = (
+        False
+    )
+    port: Annotated[int, Parameter(group=PAGE, help="with --page: the port (0: a free one)")] = 0
+    no_browser: Annotated[bool, Parameter(group=PAGE, help="with --page: tell the address, and open no browser")] = (
+        False
+    )
+    html: Annotated[
+        str, Parameter(group=PAGE, metavar="FILE", help="write the page of the input as one file, which opens offline")
+    ] = ""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What is asked of the run itself, without an input."""
 
@@ -137,3 +156,23 @@ def refuse_ignored(map: MapOptions, numbers: NumberOptions, whole: RunOptions) -
     for flag, value in named(whole).items():
         if value != getattr(RunOptions, flag):
             raise UsageError(f"--{flag} is about the whole run, and an input is given.", "Leave the input out.")
+
+
+def refuse_beside_page(page: PageOptions, others: Sequence[object], *, json: bool) -> None:
+    """Refuse what changes nothing on the page, which has ways of its own for it, and the page's options without it."""
+    flag = "--page" if page.page else "--html"
+    if page.page and page.html:
+        raise UsageError("--page serves the page, --html writes it as a file.", "Leave one of them out.")
+    if not page.page:
+        for name, is_given in (("--port", page.port != 0), ("--no-browser", page.no_browser)):
+            if is_given:
+                raise UsageError(f"{name} is about the page in a browser.", "Add --page.")
+    if not page.page and not page.html:
+        return
+    understood = ("against", "data") if page.page else ("beam",)
+    for group in others:
+        for name, value in named(group).items():
+            if name not in understood and value != getattr(type(group), name):
+                raise UsageError(f"--{name.replace('_', '-')} does not go with {flag}.", "Leave one of them out.")
+    if json:
+        raise UsageError(f"--json does not go with {flag}.", "Leave one of them out.")

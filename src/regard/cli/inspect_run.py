@@ -27,7 +27,7 @@ def inspect_run(run: Any, options: "RunOptions", *, png: str, json: bool) -> Non
     else:
         raise UsageError(
             "Nothing is given to look at.",
-            "Give a text or an image, or --heads --data FILE…, --probes or --neighbours TOKEN.",
+            "Give a text or an image, or --page, --heads --data FILE…, --probes or --neighbours TOKEN.",
         )
 
 

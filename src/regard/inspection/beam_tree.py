@@ -137,7 +137,7 @@ class BeamTree:
 
 def search_behind(trace: Trace, beginning: Sequence[int] = ()) -> WatchedSearch:
     """Search for the output of a traced input once more, behind a given beginning, under its interventions; watched."""
-    subject = trace.live("A search")
+    subject = trace.live("A search needs the model, and")
     if trace.reading.watch is None:
         raise UsageError(
             f"A model of the task '{subject.task.spec.name}' writes nothing token by token: there is no search to watch.",

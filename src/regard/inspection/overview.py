@@ -9,8 +9,10 @@ import numpy.typing as npt
 from regard.evaluation.table import Table
 from regard.inspection.maps import find_attention, kinds
 from regard.inspection.trace import Trace
+from regard.inspection.trace_file import LOG_SUM, TOP_IDS, TOP_VALUES
 from regard.tasks.offers import alignment_tap
 
+LOGITS = "logits"
 N_RIVALS = 2  # of a position, beside what was written
 N_ATTENDED = 3
 N_CLASSES = 5
@@ -41,7 +43,15 @@ class Step:
 
 
 def probabilities(trace: Trace) -> npt.NDArray[np.floating]:
-    """The softmax of the logits: (positions, outputs), or (outputs,)."""
+    """The softmax of the logits: (positions, outputs), or (outputs,).
+
+    Of a trace from a file that kept the largest logits only, zeros in the places of all others.
+    """
+    if trace.subject is None and LOGITS in trace.left_out and LOGITS + TOP_IDS in trace:
+        ids, values, log_sums = (trace[LOGITS + part].values for part in (TOP_IDS, TOP_VALUES, LOG_SUM))
+        found: npt.NDArray[np.floating] = np.zeros(trace.left_out[LOGITS], np.float32)
+        np.put_along_axis(found, ids.astype(np.int64), np.exp(values - log_sums[..., None]), axis=-1)
+        return found
     logits = trace["logits"].values.astype(np.float64)
     exponentials = np.exp(logits - logits.max(-1, keepdims=True))
     shares: npt.NDArray[np.floating] = exponentials / exponentials.sum(-1, keepdims=True)

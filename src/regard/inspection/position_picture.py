@@ -47,18 +47,18 @@ class Panels:
     over: str
 
 
-def encoding_panels(kind: str, length: int, width: int) -> Panels:
-    """What is drawn of an encoding that needs no training, of so many positions and features."""
+def encoding_panels(kind: str, length: int, width: int, *, base: float = 10000.0) -> Panels:
+    """What is drawn of an encoding that needs no training, of so many positions and features; `base` of its frequencies."""
     if kind not in DRAWN:
         raise UsageError(f"There are no positions '{kind}' to draw.", did_you_mean(kind, DRAWN))
     places = torch.arange(length)
     if kind == "rotary":
-        turned = Rotation(places, width)(torch.ones(length, width))
+        turned = Rotation(places, width, base=base)(torch.ones(length, width))
         return replace(
             _encoded("rotary: a vector of equal features, turned", turned.numpy() / np.sqrt(width)),
             measure="dot product of query and key",
         )
-    module = make_positions(kind, width, limit=length, base=10000.0)
+    module = make_positions(kind, width, limit=length, base=base)
     assert module is not None
     return _encoded(kind, module(places, torch.tensor([length])).reshape(length, width).numpy())
 

@@ -241,7 +241,7 @@ class Trace(Mapping[str, NamedArray]):
         as `beam_tree` shows it."""
         from regard.inspection.beam_tree import search_behind
 
-        ids, subject = tuple(beginning), self.live("To force a beginning")
+        ids, subject = tuple(beginning), self.live("To force a beginning needs the model, and")
         found = search_behind(self, ids)
         assert self.reading.result is not None
         result = self.reading.result(found.found[0])
@@ -254,7 +254,7 @@ class Trace(Mapping[str, NamedArray]):
 
     def rewritten(self) -> "Trace":
         """A trace of what the model writes under the interventions of this one."""
-        return trace_input(self.live("To write anew"), title=self.title)
+        return trace_input(self.live("To write anew needs the model, and"), title=self.title)
 
     def difference(self, other: "Trace") -> "Difference":
         """What differs between two traces of one input: tensors, logits, output."""

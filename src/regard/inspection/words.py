@@ -6,6 +6,7 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.evaluation.alignment import Link, align_words, alignment_error_rate, read_pharaoh, word_weights
+from regard.inspection.axes import key_positions
 from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
 from regard.tasks.offers import alignment_tap
@@ -50,6 +51,13 @@ def _names(positions: Positions, n_words: int) -> tuple[str, ...]:
 def written_words(reading: Reading) -> tuple[int | None, ...]:
     """Which word each written token belongs to: what a decoder reads at the next position. None for the last."""
     return (*reading.own.words[1:], None) if reading.own.words else ()
+
+
+def row_words(attention: str, reading: Reading) -> tuple[int | None, ...]:
+    """Which word each row of an attention's map belongs to: where a decoder attends to a memory, the one it writes there."""
+    own = reading.at(attention)
+    is_cross = key_positions(attention, reading) is not own
+    return written_words(reading) if is_cross and own is reading.own else own.words
 
 
 def attention_links(trace: Trace) -> list[Link]:

@@ -22,6 +22,7 @@ from typing import Any
 import tokenizers
 
 from regard.data.formats.rows import excerpt
+from regard.data.text.merge_steps import merge_steps
 from regard.data.text.roles import NO_TOKEN, SPECIALS, Roles, own_roles, roles_file
 from regard.data.text.tokenizer_parts import (
     FORMS,
@@ -253,6 +254,27 @@ class Tokenizer:
                 spans[0] = (0, 0)
             found.append((ids, spans))
         return found
+
+    def merges(self, text: str) -> list[list[str]]:
+        """How byte-pair encoding makes the tokens of a text's last word, merge by merge, as people read them; none of other
+        kinds, nor where the library would do otherwise."""
+        _refuse_surrogates([text])
+        normaliser, cut = self._library.normalizer, self._library.pre_tokenizer
+        normal = text if normaliser is None else normaliser.normalize_str(text)
+        words = [(normal, (0, 0))] if cut is None else cut.pre_tokenize_str(normal)
+        if not words:
+            return []
+        states = merge_steps(self._model, words[-1][0])
+        tokens = self._library.encode(text, add_special_tokens=False).tokens
+        if not states or tokens[-len(states[-1]) :] != states[-1]:
+            return []
+        return [[self._parts.spell(symbol) for symbol in state] for state in states]
+
+    @cached_property
+    def _model(self) -> dict[str, Any]:
+        """The table of the file that says how words become tokens."""
+        model: dict[str, Any] = json.loads(self._library.to_str())["model"]
+        return model
 
     def unknown(self, text: str) -> list[str]:
         """Return what of a text is not in the vocabulary, characters or words, each once and in their order."""

@@ -61,9 +61,16 @@ class PairExamples(CorpusExamples):
 
     def texts(self, n: int) -> tuple[list[str], list[str]]:
         """The first n pairs as they were written; for validation corpora, which keep their text."""
-        columns = self.corpus.ragged["source_text"], self.corpus.ragged["target_text"]
-        source, target = ([column.text(row) for row in range(min(n, len(self)))] for column in columns)
-        return source, target
+        rows = np.arange(min(n, len(self)))
+        return self.inputs(rows), self.references(rows)[0]
+
+    def inputs(self, indices: Indices) -> list[str]:
+        """Some sources as they were written, likewise."""
+        return [self.corpus.ragged["source_text"].text(row) for row in indices.tolist()]
+
+    def references(self, indices: Indices) -> list[list[str]]:
+        """What these are to become."""
+        return [[self.corpus.ragged["target_text"].text(row) for row in indices.tolist()]]
 
 
 class PairList:

@@ -206,12 +206,10 @@ class TranslationTask:
 
     def probes(self, examples: Examples, n: int) -> list[ProbeExample]:
         """Some pairs, to be traced while the model learns."""
-        assert isinstance(examples, PairExamples)
-        sources, targets = examples.corpus.ragged["source_text"], examples.corpus.ragged["target_text"]
-        return [
-            ProbeExample(title=sources.text(row), input=sources.text(row), expected=targets.text(row))
-            for row in probe_rows(examples.lengths, n)
-        ]
+        assert isinstance(examples, PairExamples | PairList)
+        rows = np.array(probe_rows(examples.lengths, n), np.int64)
+        pairs = zip(examples.inputs(rows), examples.references(rows)[0], strict=True)
+        return [ProbeExample(title=source, input=source, expected=target) for source, target in pairs]
 
     def _translator(self, model: nn.Module, options: TranslationOptions) -> LineTranslator:
         decoding, limit = options.decoding or self.config.decoding, self.config.data.max_length

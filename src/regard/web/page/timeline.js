@@ -1,0 +1,76 @@
+/**
+ * The timeline: what was written step by step, with the rivals of each token; or the beam search as a tree.
+ * @module
+ */
+import { fill, find, h } from "./dom.js";
+import { share, token } from "./format.js";
+import { drawTree } from "./tree.js";
+
+/** @param {import("./workbench.js").Workbench} bench */
+export function mountTimeline(bench) {
+  const panel = find("timeline");
+  const draw = () => {
+    if (!bench.trace) return;
+    const { below } = bench.selection;
+    const canSearch = bench.facts.causal && bench.run?.generates && bench.selection.step < 0;
+    const tabs = h(
+      "div",
+      { class: "tabs", role: "tablist", "aria-label": "What was written" },
+      [["steps", "Step by step"], ...(canSearch ? [["tree", "Beam tree"]] : [])].map(([name, title]) =>
+        h("button", { type: "button", role: "tab", "aria-selected": String(name === below || (!canSearch && name === "steps")), onclick: () => bench.state.set({ below: name }) }, title),
+      ),
+      h("span", { class: "output" }, h("span", { class: "quiet" }, bench.facts.writes.length ? "writes " : "says "), bench.facts.output),
+      bench.selection.forced.length ? h("button", { type: "button", onclick: () => bench.state.set({ forced: [], node: -1 }) }, "Let it write freely again") : "",
+      bench.selection.cuts.length ? h("button", { type: "button", class: "danger", onclick: () => bench.state.set({ cuts: [] }) }, `Put back ${bench.selection.cuts.length} that ${bench.selection.cuts.length > 1 ? "are" : "is"} cut`) : "",
+    );
+    const box = h("div", { class: "track" });
+    fill(panel, tabs, box);
+    if (below === "tree" && canSearch) drawTree(bench, box);
+    else fill(box, classes(bench), steps(bench));
+    follow(bench);
+  };
+  bench.state.listen((_, changed) => {
+    if (["trace", "below", "theme"].some((name) => changed.has(name))) draw();
+    else if (changed.has("query")) follow(bench);
+  });
+}
+
+/** What was said of the whole input. @param {import("./workbench.js").Workbench} bench */
+function classes(bench) {
+  const found = bench.facts.classes;
+  if (!found.length) return "";
+  return h("ol", { class: "steps" }, found.map((/** @type {any} */ one) => h("li", { class: "class" }, h("span", { class: "writes" }, one.text), h("span", { class: "bar", style: { "--share": String(one.probability) } }), h("span", { class: "rivals" }, share(one.probability)))));
+}
+
+/** A card for each position. @param {import("./workbench.js").Workbench} bench */
+function steps(bench) {
+  const decodes = bench.facts.writes.length > 0;
+  return h(
+    "ol",
+    { class: "steps" },
+    bench.facts.steps.slice(0, 400).map((/** @type {any} */ step) =>
+      h(
+        "li",
+        {},
+        h(
+          "button",
+          { type: "button", class: "step", "data-at": step.position, onclick: () => bench.state.set({ query: step.position }) },
+          h("span", { class: "reads" }, h("small", {}, decodes ? "reads " : ""), token(step.reads)),
+          decodes ? h("span", { class: "writes" }, h("small", {}, "writes "), token(step.writes), step.given ? h("small", {}, " given") : "") : "",
+          step.probability !== null && step.probability !== undefined ? h("span", { class: "bar", style: { "--share": String(step.probability) }, title: share(step.probability) }) : "",
+          h("span", { class: "rivals" }, step.rivals.map((/** @type {any} */ one) => `${token(one.text, 12)} ${share(one.probability)}`).join(", ")),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Mark the selected step. @param {import("./workbench.js").Workbench} bench */
+function follow(bench) {
+  for (const button of find("timeline").querySelectorAll(".step")) {
+    const isChosen = Number(button.dataset.at) === bench.selection.query;
+    button.toggleAttribute("data-chosen", isChosen);
+    button.setAttribute("aria-pressed", String(isChosen));
+    if (isChosen) button.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}
