@@ -113,7 +113,9 @@ def test_what_the_lens_refuses() -> None:
     trace = traced("gpt")
     with pytest.raises(UsageError, match="The lens shows 1 or more of the likeliest, not 0"):
         trace.lens(top=0)
-    with pytest.raises(UsageError, match=r"The logit lens needs the output layer, and the model is not here"):
+    with pytest.raises(
+        UsageError, match=r"The logit lens needs the output layer, and its tokens were not kept; the model"
+    ):
         from_file(trace).lens()
     with pytest.raises(UsageError, match="has no residual stream"):
         traced("resnet").lens()

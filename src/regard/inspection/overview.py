@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from regard.evaluation.table import Table
+from regard.inspection.logit_rows import LogitRow, logit_rows, of_whole_input
 from regard.inspection.maps import find_attention, kinds
 from regard.inspection.trace import Trace
 from regard.tasks.offers import alignment_tap
@@ -40,14 +40,6 @@ class Step:
     is_given: bool = False
 
 
-def probabilities(trace: Trace) -> npt.NDArray[np.floating]:
-    """The softmax of the logits: (positions, outputs), or (outputs,)."""
-    logits = trace["logits"].values.astype(np.float64)
-    exponentials = np.exp(logits - logits.max(-1, keepdims=True))
-    shares: npt.NDArray[np.floating] = exponentials / exponentials.sum(-1, keepdims=True)
-    return shares
-
-
 def overview_attention(trace: Trace) -> str:
     """The attention that tells most of what was written: the one that aligns words, else the last layer's."""
     found = kinds(trace)
@@ -61,13 +53,13 @@ def overview_attention(trace: Trace) -> str:
 def steps(trace: Trace) -> list[Step]:
     """Every position of the trace."""
     reading, path = trace.reading, overview_attention(trace)
-    says = probabilities(trace) if "logits" in trace else None
-    by_position = says is not None and says.ndim == 2 and len(says) == len(reading.own)
+    rows = logit_rows(trace)
+    by_position = bool(rows) and not of_whole_input(trace) and len(rows) == len(reading.own)
     weights = trace[f"{path}.weights"] if path else None
     attends = weights is not None and weights.shape[1] == len(reading.own)
     found = []
     for position, label in enumerate(reading.own.labels):
-        own = says[position] if by_position and says is not None else None
+        own = rows[position] if by_position else None
         written = reading.writes[position] if position < len(reading.writes) else None
         attended: tuple[tuple[str, float], ...] = ()
         if attends and weights is not None:
@@ -79,7 +71,7 @@ def steps(trace: Trace) -> list[Step]:
                 position=position,
                 reads=label,
                 writes="" if written is None else reading.outputs(written),
-                probability=None if own is None or written is None else float(own[written]),
+                probability=None if own is None or written is None else own.probability(written),
                 rivals=() if own is None else tuple(guesses(trace, own, N_RIVALS, but=written)),
                 attended=attended,
                 is_given=position < reading.n_given,
@@ -88,10 +80,9 @@ def steps(trace: Trace) -> list[Step]:
     return found
 
 
-def guesses(trace: Trace, shares: npt.NDArray[np.floating], n: int, *, but: int | None = None) -> list[Guess]:
+def guesses(trace: Trace, row: LogitRow, n: int, *, but: int | None = None) -> list[Guess]:
     """The likeliest outputs but one."""
-    order = [int(number) for number in np.argsort(-shares)[: n + 1] if number != but][:n]
-    return [Guess(text=trace.reading.outputs(number), probability=float(shares[number])) for number in order]
+    return [Guess(text=trace.reading.outputs(number), probability=share) for number, share in row.likeliest(n, but=but)]
 
 
 def step_table(trace: Trace) -> Table:
@@ -122,10 +113,10 @@ def _list(pairs: Any) -> str:
 
 def class_guesses(trace: Trace) -> list[Guess]:
     """Where one thing is said of the whole input: the likeliest classes."""
-    if "logits" not in trace:
+    rows = logit_rows(trace)
+    if not rows or not of_whole_input(trace) or len(rows[0].ids) < 2:
         return []
-    shares = probabilities(trace)
-    return guesses(trace, shares, N_CLASSES) if shares.ndim == 1 and len(shares) > 1 else []
+    return guesses(trace, rows[0], N_CLASSES)
 
 
 def to_json(trace: Trace) -> dict[str, Any]:

@@ -163,10 +163,14 @@ class Trace(Mapping[str, NamedArray]):
         return explain_cell(self, attention, head=head, query=query, key=key)
 
     def lens(self, top: int = 5) -> "Lens":
-        """What the output layer says of the residual stream after each sublayer; its last row is the model's output."""
-        from regard.inspection.lens import read_lens
+        """What the output layer says of the residual stream after each sublayer; its last row is the model's output.
 
-        return read_lens(self, top=top)
+        Of a trace that was read from a file, what was kept of it there.
+        """
+        from regard.inspection.lens import read_lens
+        from regard.inspection.lens_arrays import stored_lens
+
+        return stored_lens(self, top) if self.subject is None else read_lens(self, top=top)
 
     def residual_norms(self) -> NamedArray:
         """The length of the residual stream's vectors: (sublayer, position)."""
@@ -264,11 +268,15 @@ class Trace(Mapping[str, NamedArray]):
 
     # --- kept and shown --------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, full_precision: bool = False) -> Path:
-        """Write the trace as one file, float16 unless `full_precision`; `regard.load_trace` reads it."""
+    def save(self, path: str | Path, *, full_precision: bool = False, lens: int | None = None) -> Path:
+        """Write the trace as one file, float16 unless `full_precision`; `regard.load_trace` reads it.
+
+        lens: how many of the likeliest the logit lens keeps of each state, 0 for none; by default 5, unless reading the
+        lens of so many positions would take more than about a second
+        """
         from regard.inspection.trace_file import save_trace
 
-        return save_trace(self, path, full_precision=full_precision)
+        return save_trace(self, path, full_precision=full_precision, lens=lens)
 
     def __repr__(self) -> str:
         return f"<Trace of '{self.title}': {len(self)} taps, '{self.output}'>"

@@ -10,7 +10,8 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.inspection.axes import key_positions
-from regard.inspection.overview import guesses, probabilities
+from regard.inspection.logit_rows import logit_rows, of_whole_input
+from regard.inspection.overview import guesses
 from regard.inspection.tap_names import tap_phrase
 from regard.inspection.trace import Trace
 from regard.tasks.reading import Positions
@@ -112,21 +113,19 @@ def _vector(values: Any) -> str:
 
 def _said(trace: Trace, place: int) -> list[WalkStep]:
     """The logits, and what becomes of them."""
-    if "logits" not in trace:
+    rows = logit_rows(trace)
+    if not rows:
         return []
-    logits, shares = trace["logits"].values, probabilities(trace)
-    of_all = logits.ndim == 1
-    own, likely = (logits, shares) if of_all else (logits[place], shares[place])
-    steps = [WalkStep(name="logits", about="a number for each output", numbers=_vector(own))]
-    if len(own) > 1:
-        likeliest = ", ".join(
-            f"{one.text.strip()} {one.probability:.3f}" for one in guesses(trace, likely, N_LIKELIEST)
-        )
+    of_all = of_whole_input(trace)
+    own = rows[0] if of_all else rows[place]
+    steps = [WalkStep(name="logits", about="a number for each output", numbers=_vector(own.values))]
+    if len(own.ids) > 1:
+        likeliest = ", ".join(f"{one.text.strip()} {one.probability:.3f}" for one in guesses(trace, own, N_LIKELIEST))
         steps.append(WalkStep(name="softmax", about="the likeliest", numbers=likeliest))
     written = trace.reading.written(place)
     if written and not of_all:
-        number = trace.reading.writes[place]
         given = " (given)" if place < trace.reading.n_given else ""
-        chosen = f"'{written.strip()}', probability {likely[number]:.3f}{given}"
+        share = own.probability(trace.reading.writes[place])
+        chosen = f"'{written.strip()}', probability {'?' if share is None else f'{share:.3f}'}{given}"
         steps.append(WalkStep(name="output", about="what is written there", numbers=chosen))
     return steps
