@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from regard.cli.inspect_options import ChangeOptions, MapOptions, NumberOptions, RunOptions, refuse_ignored
+from regard.cli.inspect_options import (
+    ChangeOptions,
+    MapOptions,
+    NumberOptions,
+    RunOptions,
+    refuse_beside_probes,
+    refuse_ignored,
+)
 from regard.cli.inspect_run import inspect_run, show_probes
 from regard.cli.loading import load_runs
 from regard.cli.options import JsonFlag, RunArgument, SearchOptions, ThreadsOption, given, named
@@ -43,7 +50,8 @@ def inspect(
     if input:
         refuse_ignored(map, numbers, whole)
     if whole.probes and not input:
-        show_probes(run, json=json)
+        refuse_beside_probes(map, numbers, changes)
+        show_probes(run, whole, map, numbers, json=json)
         return
     [loaded] = load_runs([run], threads=threads, engine="torch")
     if not input:

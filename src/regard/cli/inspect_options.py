@@ -116,7 +116,14 @@ class RunOptions:
     score: Annotated[
         bool, Parameter(group=WHOLE, help="measure the score too (BLEU, accuracy), which takes longer")
     ] = False
-    probes: Annotated[bool, Parameter(group=WHOLE, help="what was recorded of probe examples while it trained")] = False
+    probes: Annotated[
+        bool,
+        Parameter(
+            group=WHOLE,
+            help="what was recorded of probe examples while it trained; with --lens, or with --png as a picture",
+        ),
+    ] = False
+    probe: Annotated[int | None, Parameter(group=WHOLE, help="with --probes: which one, counted from 0 (all)")] = None
     neighbours: Annotated[
         str, Parameter(group=WHOLE, metavar="TOKEN", help="the tokens whose embeddings are nearest to a token's")
     ] = ""
@@ -137,3 +144,16 @@ def refuse_ignored(map: MapOptions, numbers: NumberOptions, whole: RunOptions) -
     for flag, value in named(whole).items():
         if value != getattr(RunOptions, flag):
             raise UsageError(f"--{flag} is about the whole run, and an input is given.", "Leave the input out.")
+
+
+def refuse_beside_probes(map: MapOptions, numbers: NumberOptions, changes: ChangeOptions) -> None:
+    """Refuse what probe examples, which are read from files, are not asked for."""
+    understood = ("kind", "layer", "head", "png", "lens", "query")
+    for flag, value in {**named(map), **named(numbers), **named(changes)}.items():
+        if flag not in understood and value not in (None, False, "", ()):
+            raise UsageError(
+                f"--{flag.replace('_', '-')} needs an input, and --probes shows what was recorded.",
+                "Give a text or an image in the place of --probes.",
+            )
+    if numbers.query is not None and not numbers.lens:
+        raise UsageError("--query chooses a position of the lens.", "Add --lens.")

@@ -88,12 +88,12 @@ def labelled_map(
     scale_height = max(height, 1.5)
     figure = make_figure(left + width + 1.2, scale_height + top + 0.2)
     axes = _axes_in_inches(figure, left, top, width, height)
-    image = _draw_map(axes, values, gamma=gamma)
+    image = draw_map(axes, values, gamma=gamma)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    _label_tokens(axes, column_labels, row_labels, font_size=font_size)
+    label_tokens(axes, column_labels, row_labels, font_size=font_size)
     beside = _axes_in_inches(figure, left + width + 0.15, top, 0.14, scale_height)
-    _dress_legend(figure.colorbar(image, cax=beside), legend, gamma=gamma)
+    draw_legend(figure.colorbar(image, cax=beside), legend, gamma=gamma)
     return figure, axes
 
 
@@ -129,11 +129,11 @@ def attention_atlas(
     for layer in range(n_layers):
         for head in range(n_heads):
             axes = _axes_in_inches(figure, left + head * (width + gap), top + layer * (height + gap), width, height)
-            image = _draw_map(axes, weights[layer, head], gamma=gamma)
+            image = draw_map(axes, weights[layer, head], gamma=gamma)
             axes.set_aspect("auto")
             columns = source_tokens if labelled and layer == n_layers - 1 else ()
             rows = target_tokens if labelled and head == 0 else ()
-            _label_tokens(axes, columns, rows, font_size=6, rotation=90)
+            label_tokens(axes, columns, rows, font_size=6, rotation=90)
             if layer == 0:
                 axes.set_title(f"head {head}", fontsize=9, color=INK)
             if head == 0:
@@ -141,7 +141,7 @@ def attention_atlas(
     style = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
     figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
     beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
-    _dress_legend(figure.colorbar(image, cax=beside), "attention weight", gamma=gamma)
+    draw_legend(figure.colorbar(image, cax=beside), "attention weight", gamma=gamma)
     return figure
 
 
@@ -204,7 +204,8 @@ def _check_shape(weights: NDArray[Any], n_rows: int, n_columns: int, *, leading:
         )
 
 
-def _draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "AxesImage":
+def draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "AxesImage":
+    """Colour cells by their weights, 0 to 1, on the one scale of all maps; NaN is hatched."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     masked = np.ma.masked_invalid(np.asarray(weights, dtype=np.float64))
@@ -216,7 +217,7 @@ def _draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "Ax
     return axes.imshow(masked, cmap=colours, norm=PowerNorm(gamma, vmin=0, vmax=1), aspect="equal")
 
 
-def _label_tokens(
+def label_tokens(
     axes: "Axes",
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
@@ -224,6 +225,7 @@ def _label_tokens(
     font_size: float,
     rotation: int = 45,
 ) -> None:
+    """Write tokens at the columns and rows of a map, as many as have room."""
     style = {"fontsize": font_size, "color": INK, **text_style()}
     # Past a hundred tokens there is room for every second label, and so on.
     every_row, every_column = (math.ceil(len(tokens) / 120) or 1 for tokens in (target_tokens, source_tokens))
@@ -252,7 +254,8 @@ def _write_numbers(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -
         axes.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=7)
 
 
-def _dress_legend(legend: "Colorbar", label: str, *, gamma: float = 1.0) -> None:
+def draw_legend(legend: "Colorbar", label: str, *, gamma: float = 1.0) -> None:
+    """Say what the colours of a map are."""
     even = (0, 0.2, 0.4, 0.6, 0.8, 1)  # steps of colour
     legend.set_ticks([round(step ** (1 / gamma), 2) for step in even])
     legend.set_label(label, fontsize=9, color=INK)

@@ -184,11 +184,14 @@ class Trace(Mapping[str, NamedArray]):
 
         return contributions(self, token, position=position)
 
-    def gradients(self, token: str | int = "", *, position: int = -1) -> NamedArray:
-        """How steeply the logit of a token at a position rises with the residual stream: (sublayer, position)."""
+    def gradients(self, token: str | int = "", *, position: int = -1, stack: str = "") -> NamedArray:
+        """How steeply the logit of a token at a position rises with the states of each layer: (sublayer, position).
+
+        stack: encoder or decoder; by default that from which the logits are read
+        """
         from regard.inspection.gradients import gradient_norms
 
-        return gradient_norms(self, token, position=position)
+        return gradient_norms(self, token, position=position, stack=stack)
 
     def head_labels(self) -> "list[HeadLabel]":
         """What each head attends to: the previous token, itself, separators, …; with the numbers behind it."""
