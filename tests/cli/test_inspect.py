@@ -49,6 +49,15 @@ def test_a_map_as_picture_and_table(inspect: Any, tmp_path: Path) -> None:
     assert abs(sum(map(float, rows[1].split(",")[2:])) - 1) < 1e-5
 
 
+def test_a_part_of_a_map(inspect: Any, tmp_path: Path) -> None:
+    picture, table = tmp_path / "part.png", tmp_path / "part.csv"
+    inspect(TEXT, "--png", picture, "--csv", table, "--queries", "1:3", "--keys", ":2")
+    assert picture.stat().st_size > 1000
+    heading, *rows = table.read_text().splitlines()
+    assert [column.split(" ")[0] for column in heading.split(",")] == ["position", "token", "0", "1"]
+    assert [row.split(",")[0] for row in rows] == ["1", "2"]
+
+
 def test_all_heads(inspect: Any, tmp_path: Path) -> None:
     picture = tmp_path / "heads.svg"
     inspect(TEXT, "--atlas", "--kind", "decoder", "--png", picture)
@@ -76,6 +85,10 @@ def test_the_names_and_numbers_of_taps(inspect: Any) -> None:
     ("arguments", "message"),
     [
         (["--kind", "crss"], "This model has no crss attention."),
+        (["--queries", "1:3"], "--queries chooses a part of one map."),
+        (["--png", "a.png", "--atlas", "--keys", "1:3"], "--keys chooses a part of one map."),
+        (["--png", "a.png", "--keys", "3:1"], "--keys '3:1' is no range of positions."),
+        (["--png", "a.png", "--keys", "99:"], "There are the keys 0 to "),
         (["--kind", "cross", "--layer", "9"], "There are the layers 0 to 0 of cross attention, and no 9."),
         (
             ["--tap", "decoder.0.cross_attention.weight"],

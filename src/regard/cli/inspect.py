@@ -262,11 +262,13 @@ def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
     from regard.evaluation.table import records_to_csv
     from regard.inspection import maps
     from regard.inspection.axis_labels import without_glyph
+    from regard.inspection.map_blocks import Part
     from regard.inspection.render import save
 
     path = maps.find_attention(trace, map.kind, map.layer) if not numbers.beam_tree else ""
+    part = {"queries": Part.parse(map.queries, "--queries"), "keys": Part.parse(map.keys, "--keys")}
     if map.csv:
-        records = maps.as_records(trace, path, map.head or 0)
+        records = maps.as_records(trace, path, map.head or 0, **part)
         try:
             records_to_csv(records, map.csv)
         except OSError as error:
@@ -285,7 +287,7 @@ def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
     elif trace.reading.image is not None:
         figure = maps.image_picture(trace, path, map.head)
     else:
-        figure = maps.map_picture(trace, path, map.head, gamma=0.5 if map.sqrt else 1.0)
+        figure = maps.map_picture(trace, path, map.head, gamma=0.5 if map.sqrt else 1.0, **part)
     tell(f"drawn: {save(figure, map.png)}")
     labels = (label for _, positions in trace.reading.places for label in positions.labels)
     if missing := without_glyph([trace.title, trace.output, *labels]):

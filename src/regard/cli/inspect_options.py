@@ -35,6 +35,10 @@ class MapOptions:
         bool, Parameter(group=MAP, help="colour by the square root of weights, which tells small ones apart")
     ] = False
     csv: Annotated[str, Parameter(group=MAP, metavar="FILE", help="write the map as a table")] = ""
+    queries: Annotated[
+        str, Parameter(group=MAP, metavar="A:B", help="of a long map, only these rows, at full resolution: 100:140")
+    ] = ""
+    keys: Annotated[str, Parameter(group=MAP, metavar="A:B", help="the same of its columns: 0:40")] = ""
 
 
 @Parameter(name="*")
@@ -137,6 +141,11 @@ def refuse_ignored(map: MapOptions, numbers: NumberOptions, whole: RunOptions) -
         raise UsageError(
             f"{chooses} chooses an attention map, and none is written.", "Add --png map.png or --csv map.csv."
         )
+    for flag, text in (("--queries", map.queries), ("--keys", map.keys)):
+        if text and (map.atlas or not (map.png or map.csv)):
+            raise UsageError(
+                f"{flag} chooses a part of one map.", "Add --png map.png or --csv map.csv, without --atlas."
+            )
     if numbers.python and not numbers.cell:
         raise UsageError("--python shows the arithmetic of a cell.", "Add --cell ATTENTION --query N --key N.")
     if numbers.top is not None and not numbers.lens:

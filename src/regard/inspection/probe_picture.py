@@ -75,8 +75,8 @@ def _draw_maps(
         image = draw_map(axes, values)
         axes.set_aspect("auto")
         rows, columns = row_labels(trace, path), column_labels(trace, path)
-        fits = max(values.shape) <= LABELLED and len(rows) == len(values)
-        label_tokens(axes, columns if fits else (), rows if fits else (), font_size=6, rotation=90)
+        fitting = [labels if len(labels) <= LABELLED else () for labels in (columns, rows)]
+        label_tokens(axes, *fitting, font_size=6, rotation=90)
         loss = timeline.losses.get(step)
         below = written(trace.output, timeline.titles[probe])
         axes.set_title(f"step {step:,}" + ("" if loss is None else f"\nloss {loss:.3f}"), fontsize=9, color=INK)

@@ -75,7 +75,7 @@ class ProbeTimeline:
                 continue  # not so much was written at this step
             names = ("step", "loss", *lens.sublayers, "output")
             cells = (f"{step:,}", NOTHING if loss is None else f"{loss:.3f}", *lens.cells(place))
-            columns.append((*cells, one_line(lens.writes[place])))
+            columns.append((*cells, one_line(lens.writes[place]).strip()))
         if not columns and position is not None:
             raise UsageError(f"Nothing was recorded at position {position} of probe example {probe}.")
         return in_blocks(names, columns, width)
