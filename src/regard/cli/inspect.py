@@ -291,6 +291,6 @@ def draw(trace: "Trace", map: MapOptions, numbers: NumberOptions) -> None:
     tell(f"drawn: {save(figure, map.png)}")
     labels = (label for _, positions in trace.reading.places for label in positions.labels)
     if missing := without_glyph([trace.title, trace.output, *labels]):
-        note(f"no font here has {missing[:20]}, drawn as boxes: install one that has, such as Noto Sans CJK")
+        note(f"no font here has {missing[:20]}, drawn as boxes: install one, such as Noto Sans CJK, or Noto Emoji (Symbola)")
     if map.kind and trace.reading.writes:
         note("attention shows routing, not cause; --ablate tests cause")

@@ -138,7 +138,7 @@ def positions_picture(panels: Sequence[Panels], *, title: str = "") -> "Figure":
     figure = make_figure(11, 3.9 * len(panels) + 0.4, layout="constrained")
     grid = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(3, 2))
     colours = LinearSegmentedColormap.from_list("signed", _SIGNED)
-    style = {"fontsize": 11, "color": INK, **text_style()}
+    style = {"fontsize": 11, "color": INK, **text_style([title])}
     for (left, right), own in zip(grid, panels, strict=True):
         n_rows, n_columns = own.values.shape
         largest = float(np.abs(own.values).max()) or 1.0

@@ -145,7 +145,7 @@ def attention_atlas(
                 axes.set_title(f"head {head}", fontsize=9, color=INK)
             if head == 0:
                 axes.set_ylabel(f"layer {layer}", fontsize=9, color=INK)
-    style = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
+    style = {"color": INK, "fontsize": 12, "va": "top", **text_style([title])}
     figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
     beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
     draw_legend(figure.colorbar(image, cax=beside), blocks.legend, gamma=gamma)
@@ -233,7 +233,7 @@ def label_tokens(
     rotation: int = 45,
 ) -> None:
     """Write tokens at the columns and rows of a map, as many as have room."""
-    style = {"fontsize": font_size, "color": INK, **text_style()}
+    style = {"fontsize": font_size, "color": INK, **text_style([*source_tokens, *target_tokens])}
     every_row, every_column = _every(len(target_tokens)), _every(len(source_tokens))
     column_style = style if rotation == 90 else {**style, "ha": "left", "rotation_mode": "anchor"}
     axes.set_xticks(
