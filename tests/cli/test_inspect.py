@@ -165,6 +165,14 @@ def test_forcing_goes_on_from_a_node(inspect: Any) -> None:
     assert "error: --force goes on from a node of the tree." in err
 
 
+def test_a_run_that_samples_is_searched_with_a_beam_for_its_tree(inspect: Any, language_run: str) -> None:
+    out, err = inspect("a dog", "--beam-tree", "--max-length", 4, "--json", run=language_run)
+    assert json.loads(out)["beam_tree"]["width"] == 4
+    assert "this run samples, which has no tree: searched with a beam of 4 instead (--beam)" in err
+    out, err = inspect("a dog", "--beam-tree", "--max-length", 4, "--beam", 2, "--json", run=language_run)
+    assert json.loads(out)["beam_tree"]["width"] == 2 and "samples" not in err
+
+
 def test_a_saved_trace_is_read_again(inspect: Any, tmp_path: Path) -> None:
     import regard
 
