@@ -173,6 +173,25 @@ def test_a_run_that_samples_is_searched_with_a_beam_for_its_tree(inspect: Any, l
     assert json.loads(out)["beam_tree"]["width"] == 2 and "samples" not in err
 
 
+def test_a_prompt_stays_in_the_trace_and_is_walked_from(inspect: Any, language_run: str) -> None:
+    out, _ = inspect("a dog", "--json", run=language_run)
+    steps = json.loads(out)["overview"]["steps"]
+    assert "".join(step["reads"] for step in steps).replace("(start)", "").startswith("a dog")
+    n_given = sum(step["given"] for step in steps)
+    out, _ = inspect("a dog", "--walk", "--json", run=language_run)
+    assert json.loads(out)["walk"]["position"] == n_given, "behind the prompt, where the next token is written"
+
+
+def test_more_is_told_of_what_the_model_has(inspect: Any, image_run: Path) -> None:
+    picture = next((image_run.parent / "train").rglob("*.png"))
+    _, err = inspect(picture, run=image_run)
+    own = [line.split(str(picture))[1].split("#")[0].strip(" '") for line in err.splitlines() if str(picture) in line]
+    assert own and "--beam-tree" not in own
+    for options in own:
+        if "--png" not in options:
+            inspect(picture, *options.replace("'", "").split(), run=image_run)
+
+
 def test_a_saved_trace_is_read_again(inspect: Any, tmp_path: Path) -> None:
     import regard
 

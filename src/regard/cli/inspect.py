@@ -86,17 +86,18 @@ def tell_more(run: str, input: str, trace: "Trace") -> None:
     """How to see more."""
     call = f"regard inspect {shell_word(run)} {shell_word(input)}"
     tell()
-    for options, about in (
-        ("--atlas --png heads.png", "all heads as small maps"),
-        ("--walk", "one position, from its token to what is written"),
-        ("--lens", "what each layer would write"),
-        ("--labels", "what each head attends to"),
-        ("--beam-tree", "the search as a tree"),
-        ("--checks", "whether these numbers hold"),
+    attends, has_stream = bool(trace.attentions()), bool(trace.names("*_residual.output"))
+    for is_there, options, about in (
+        (attends, "--atlas --png heads.png", "all heads as small maps"),
+        (len(trace.reading.own), "--walk", "one position, from its token to what is written"),
+        (has_stream, "--lens", "what each layer would write"),
+        (attends, "--labels", "what each head attends to"),
+        (trace.reading.watch, "--beam-tree", "the search as a tree"),
+        (not attends, "--tap '*'", "all that the model shows of itself"),
+        (True, "--checks", "whether these numbers hold"),
     ):
-        if options in ("--beam-tree",) and trace.reading.watch is None:
-            continue
-        tell(f"{call} {options}   # {about}")
+        if is_there:
+            tell(f"{call} {options}   # {about}")
 
 
 def ablated(trace: "Trace", parts: Sequence[str]) -> "Trace":

@@ -75,7 +75,7 @@ class Difference:
 
     def lines(self) -> list[str]:
         """What a person sees: outputs, tokens, and the taps that differ most."""
-        first, second = (shown_token(output, longest=200) for output in self.outputs)
+        first, second = (shown_token(output.replace("\t", ", "), longest=200) for output in self.outputs)
         lines = [f"output: {first}"] if first == second else [f"output: {first}", f"        {second}"]
         if self.diverges is not None:
             lines.append(f"what is written diverges at position {self.diverges}")
@@ -90,6 +90,8 @@ class Difference:
         return [head, *(_token_line(own) for own in self.tokens)]
 
     def _tap_lines(self) -> list[str]:
+        if not self.taps:
+            return ["no tap of one has the shape that it has in the other"]
         if not self.largest:
             return [f"no difference in {len(self.taps)} taps"]
         ranked = sorted(self.taps.items(), key=lambda item: -item[1])[:N_SHOWN]

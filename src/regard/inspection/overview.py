@@ -65,7 +65,7 @@ def steps(trace: Trace) -> list[Step]:
         if attends and weights is not None:
             mean = weights.values[:, position].mean(0)
             names = weights.labels[weights.axes[2]]
-            attended = tuple((names[place].strip(), float(mean[place])) for place in np.argsort(-mean)[:N_ATTENDED])
+            attended = tuple((names[place], float(mean[place])) for place in np.argsort(-mean)[:N_ATTENDED])
         found.append(
             Step(
                 position=position,
@@ -94,7 +94,7 @@ def step_table(trace: Trace) -> Table:
         if decodes:
             probability = "given" if step.is_given else "" if step.probability is None else f"{step.probability:.3f}"
             cells += [step.writes.strip() or ("␣" if step.writes else ""), probability]
-        cells += [_list((one.text.strip() or "␣", one.probability) for one in step.rivals), _list(step.attended)]
+        cells += [_list((one.text, one.probability) for one in step.rivals), _list(step.attended)]
         rows.append(tuple(cells))
     written = ("writes", "probability") if decodes else ()
     headings = ("", "reads", *written, "or rather" if decodes else "likeliest", "attends to")
@@ -108,7 +108,7 @@ def step_table(trace: Trace) -> Table:
 
 
 def _list(pairs: Any) -> str:
-    return ", ".join(f"{text} {share:.2f}" for text, share in pairs)
+    return ", ".join(f"{text.strip() or '␣'} {share:.2f}" for text, share in pairs)
 
 
 def class_guesses(trace: Trace) -> list[Guess]:
