@@ -24,6 +24,7 @@ from regard.inspection.axes import key_positions
 from regard.inspection.cell import TOLERANCE, TOLERANCE_IN_HALF, difference
 from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 
 ROWS, MASKED = "rows of weights sum to 1", "masked weights are 0"
 SCORES, WEIGHTS = "scores replayed from query and key", "weights replayed from query and key"
@@ -89,11 +90,11 @@ class Checks:
 
     def to_json(self) -> dict[str, Any]:
         """As data that `json.dumps` takes."""
-        return {
-            "passed": self.passed,
-            "largest_error": self.largest_error,
-            "checks": [asdict(row) for row in self.rows],
-        }
+        rows = [asdict(row) for row in self.rows]
+        found: dict[str, Any] = without_non_finite(
+            {"passed": self.passed, "largest_error": self.largest_error, "checks": rows}
+        )
+        return found
 
 
 def check_trace(trace: Trace) -> Checks:

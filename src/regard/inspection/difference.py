@@ -14,6 +14,7 @@ from regard.inspection.cell_text import shown_token
 from regard.inspection.lens_arrays import IDS, NORM, OF_LENS, RANKS
 from regard.inspection.logit_rows import LOG_SUM, TOP_IDS, TOP_VALUES, LogitRow, logit_rows
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 
 N_SHOWN = 12  # taps that the lines list
 _NUMBERS = (TOP_IDS, IDS, RANKS)  # of outputs: their differences say nothing
@@ -105,7 +106,8 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """As data that `json.dumps` takes."""
-        return {**asdict(self), "largest": self.largest}
+        found: dict[str, Any] = without_non_finite({**asdict(self), "largest": self.largest})
+        return found
 
 
 def _token_line(own: TokenChange) -> str:

@@ -17,6 +17,7 @@ from regard.errors import UsageError
 from regard.evaluation.table import Table, text_width
 from regard.inspection.residual_stream import one_line, recorded_logits, stream_taps, sublayer_name, tensor_of
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 from regard.tasks.offers import can_read_out
 
 Integers = npt.NDArray[np.int64]
@@ -76,7 +77,7 @@ class Lens:
     def to_json(self) -> dict[str, Any]:
         """All numbers, as data that `json.dumps` takes."""
         places = range(len(self.reads))
-        return {
+        facts = {
             "positions": [{"reads": self.reads[place], "writes": self.writes[place]} for place in places],
             "states": [
                 {
@@ -94,6 +95,8 @@ class Lens:
                 for state, tap in enumerate(self.taps)
             ],
         }
+        found: dict[str, Any] = without_non_finite(facts)
+        return found
 
     def _likeliest(self, state: int, place: int) -> list[dict[str, Any]]:
         found = zip(self.ids[state, place].tolist(), self.probabilities[state, place].tolist(), strict=True)

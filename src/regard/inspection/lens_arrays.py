@@ -13,7 +13,7 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.inspection.lens import Lens, read_lens
-from regard.inspection.logit_rows import logit_rows
+from regard.inspection.logit_rows import logit_rows, n_outputs
 from regard.inspection.named_array import NamedArray, Values
 from regard.inspection.residual_stream import stream_or_map_taps, vector_lengths
 from regard.inspection.trace import Trace
@@ -46,7 +46,7 @@ def lens_costs_little(trace: Trace) -> bool:
     """Whether reading the lens takes about a second at most: states × positions × width × outputs."""
     taps = stream_or_map_taps(trace)
     shapes = {**trace.left_out, **{name: trace[name].shape for name in trace.kept}}
-    return len(taps) * math.prod(shapes[taps[-1]]) * shapes["logits"][-1] <= MOST_PRODUCTS
+    return len(taps) * math.prod(shapes[taps[-1]]) * n_outputs(trace) <= MOST_PRODUCTS
 
 
 def _at_positions(values: Values, state: NamedArray) -> NamedArray:

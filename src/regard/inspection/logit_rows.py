@@ -52,6 +52,13 @@ def has_logits(trace: Trace) -> bool:
     return LOGITS + TOP_IDS in trace or (LOGITS in trace and (trace.subject is not None or LOGITS in trace.kept))
 
 
+def n_outputs(trace: Trace) -> int:
+    """How many outputs the model chooses from; 0 where it has no logits."""
+    if LOGITS not in trace:
+        return 0
+    return (trace.left_out[LOGITS] if LOGITS in trace.left_out else trace[LOGITS].shape)[-1]
+
+
 def of_whole_input(trace: Trace) -> bool:
     """Whether the model says one thing of the whole input, and not one of each position."""
     if LOGITS + TOP_IDS in trace:

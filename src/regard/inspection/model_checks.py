@@ -9,7 +9,7 @@ import torch
 
 from regard.config import DecodingConfig
 from regard.decoding.penalties import LengthPower
-from regard.decoding.result import Hypothesis
+from regard.decoding.result import DeadEndError, Hypothesis
 from regard.inspection.attention_replay import Numbers, recorded
 from regard.inspection.cell import difference
 from regard.inspection.checks import Check
@@ -39,8 +39,11 @@ def check_model(trace: Trace) -> Iterator[Check]:
     searching = decoding or _cannot_search(subject)
     if searching:
         yield from (Check(name=name, note=searching) for name in (LEAF, SUM))
-    else:
-        yield from _searched(trace, subject)
+        return
+    try:
+        yield from list(_searched(trace, subject))
+    except DeadEndError as error:  # logits that are not numbers
+        yield from (Check(name=name, passed=False, note=error.problem) for name in (LEAF, SUM))
 
 
 def _fused(trace: Trace, subject: Subject) -> Check:

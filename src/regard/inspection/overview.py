@@ -9,6 +9,7 @@ from regard.evaluation.table import Table
 from regard.inspection.logit_rows import LogitRow, logit_rows, of_whole_input
 from regard.inspection.maps import find_attention, kinds
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 from regard.tasks.offers import alignment_tap
 
 N_RIVALS = 2  # of a position, beside what was written
@@ -133,7 +134,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
         }
         for step in steps(trace)
     ]
-    return {
+    facts: dict[str, Any] = {
         "input": trace.title,
         "output": trace.output,
         "attention": overview_attention(trace),
@@ -141,3 +142,5 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "classes": [vars(one) for one in class_guesses(trace)],
         "taps": {name: {"axes": list(trace[name].axes), "shape": list(trace[name].shape)} for name in trace.kept},
     }
+    shown: dict[str, Any] = without_non_finite(facts)
+    return shown

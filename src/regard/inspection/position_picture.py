@@ -16,6 +16,7 @@ from regard.errors import UsageError, did_you_mean
 from regard.inspection.axis_labels import safe_label, text_style
 from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
 from regard.parts.positions import POSITIONS, Learned, RelativeBias, Rotation, make_positions
+from regard.runs.disk import without_non_finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +46,12 @@ class Panels:
     by_distance: Numbers
     measure: str
     over: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The table and the curve, as data that `json.dumps` takes."""
+        facts = {name: own.tolist() if isinstance(own, np.ndarray) else own for name, own in vars(self).items()}
+        found: dict[str, Any] = without_non_finite(facts)
+        return found
 
 
 def encoding_panels(kind: str, length: int, width: int) -> Panels:

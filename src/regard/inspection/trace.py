@@ -217,6 +217,12 @@ class Trace(Mapping[str, NamedArray]):
 
         return grow_tree(self, beginning)
 
+    def tree_attention(self, tree: "BeamTree", attention: str = "") -> NamedArray:
+        """What each node of a beam tree attended to while it was written: (node, source)."""
+        from regard.inspection.tree_attention import tree_attention
+
+        return tree_attention(self, tree, attention)
+
     def checks(self) -> "Checks":
         """Whether the numbers hold: rows sum to 1, heads add up, cached decoding and the fused kernel give the same."""
         from regard.inspection.checks import check_trace
@@ -270,6 +276,12 @@ class Trace(Mapping[str, NamedArray]):
         return compare_traces(self, other)
 
     # --- kept and shown --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """What it is of, its tokens with their offsets, which maps and taps there are, and what can be asked of it."""
+        from regard.inspection.trace_json import trace_json
+
+        return trace_json(self)
 
     def save(self, path: str | Path, *, full_precision: bool = False, lens: int | None = None) -> Path:
         """Write the trace as one file, float16 unless `full_precision`; `regard.load_trace` reads it.
