@@ -104,7 +104,7 @@ def test_of_a_whole_image_there_is_one_column_of_classes() -> None:
 @pytest.mark.parametrize("name", RECURRENT)
 def test_recurrent_networks_have_no_residual_stream(name: str) -> None:
     trace: Any = traced(name)
-    for look in (trace.lens, trace.residual_norms, trace.contributions, trace.gradients):
+    for look in (trace.lens, trace.residual_norms, trace.contributions):
         with pytest.raises(UsageError, match=r"^This model has no residual stream\.\nUse a Transformer"):
             look()
 

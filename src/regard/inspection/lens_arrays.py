@@ -8,6 +8,7 @@ Reading the lens takes the output layer. So a trace file keeps what it says, bes
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def lens_arrays(trace: Trace, top: int = TOP) -> dict[str, NamedArray]:
     """What the lens says; UsageError where a model has none."""
     lens, found = read_lens(trace, top=top), {}
     for state, tap in enumerate(lens.taps):
-        values = (lens.followed, lens.ranks, lens.ids, lens.probabilities)
+        values: tuple[Any, ...] = (lens.followed, lens.ranks, lens.ids, lens.probabilities)
         for ending, own in zip(OF_LENS, values, strict=True):
             found[f"{tap}{ending}"] = _at_positions(own[state], trace[tap])
     return found

@@ -5,6 +5,7 @@ logits.log_sum                      (position): log Σ exp of all logits, so tha
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +100,7 @@ def top_logits(trace: Trace, n_top: int, name: str = LOGITS) -> dict[str, NamedA
     """The largest logits of each position, best first; in the last place the written token's, if it is not among them."""
     array = trace[name]
     logits = array.values.astype(np.float64)
-    ids = largest_ids(logits, n_top)
+    ids: Any = largest_ids(logits, n_top)
     for position, token in enumerate(trace.reading.writes[: len(ids)] if logits.ndim == 2 else ()):
         if token not in ids[position]:
             ids[position, -1] = token

@@ -29,7 +29,8 @@ def most_flow(layers: list[Matrix]) -> Matrix:
     for below in layers[-2::-1]:
         up = _limited(up, below)
     ends = np.minimum(layers[-1].sum(1)[:, None], layers[0].sum(0))
-    return np.minimum(np.minimum(down, up), ends)
+    least: Matrix = np.minimum(np.minimum(down, up), ends)
+    return least
 
 
 def _limited(above: Matrix, below: Matrix) -> Matrix:

@@ -39,7 +39,8 @@ def probes_picture(
     figure = make_figure(2.3 * max(4, len(shown)), (3.3 if has_maps else 0.4) + 3.0, layout="constrained")
     title = safe_label(f"probe {probe}: {timeline.titles[probe]}", longest=120)
     figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=12, **text_style())
-    above, below = figure.subfigures(2, 1, height_ratios=(3.3 if has_maps else 0.01, 3.0))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(3.3 if has_maps else 0.01, 3.0))
+    above, below = parts
     if has_maps:
         _draw_maps(above, timeline, probe, {step: traces[step] for step in shown}, kind, layer, head)
     left, right = below.subplots(1, 2, width_ratios=(3, 2))

@@ -67,7 +67,8 @@ class ProbeTimeline:
 
     def lens_lines(self, probe: int = 0, position: int | None = None, *, width: int = 100) -> list[str]:
         """The logit lens at a position (where the first token is written) by step: what each sublayer would write."""
-        columns, names = list[tuple[str, ...]](), ("step", "loss")
+        columns: list[tuple[str, ...]] = []
+        names: tuple[str, ...] = ("step", "loss")
         for step, trace in self.traces(probe).items():
             lens, loss = trace.lens(top=1), self.losses.get(step)
             place = min(trace.reading.n_given, len(lens.reads) - 1) if position is None else position
