@@ -114,6 +114,17 @@ def test_the_commands_of_exchange(
     ]
 
 
+def test_the_commands_of_look_inside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_commands("docs/guides/look-inside.md", monkeypatch, capsys)
+    for picture in ("heads.png", "head.png", "part.png", "probes.png"):
+        assert (folder / picture).stat().st_size > 1_000
+    output = run_python("\n".join(code_blocks("docs/guides/look-inside.md", "python")), folder)
+    assert output.startswith("('head', 'target', 'source')")
+    assert "\nTrue decoder.0.feed_forward\n" in output, "the trace came back, with its lens"
+
+
 def test_the_vectors(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     make, use = code_blocks("docs/guides/vectors.md", "python")
     make = make.replace("400", "40").replace("100", "10")
