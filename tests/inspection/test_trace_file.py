@@ -265,6 +265,7 @@ def _shortened(manifest: dict[str, Any]) -> None:
     manifest["positions"][0]["labels"].pop()
 
 
+_LENS = "decoder.0.self_attention_residual.output"
 HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
     "labels that are no texts": lambda a, m: m["positions"][0].update(labels=[1] * 7),
     "labels that are too few": lambda a, m: _shortened(m),
@@ -291,6 +292,10 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
     "writes that are no numbers": lambda a, m: m.update(writes=[None]),
     "a title that is no text": lambda a, m: m.update(title=["x"]),
     "half a yes": lambda a, m: m.update(causal=0.5),
+    "a lens of other ranks": lambda a, m: a.update({f"{_LENS}.lens_shares": np.ones((6, 2), np.float16)}),
+    "a lens of other positions": lambda a, m: a.update({f"{_LENS}.lens_ranks": np.ones(3, np.int32)}),
+    "outputs of a lens below 0": lambda a, m: a.update({f"{_LENS}.lens_ids": np.full((6, 5), -1, np.int32)}),
+    "outputs of a lens that are fractions": lambda a, m: a.update({f"{_LENS}.lens_ids": np.ones((6, 5), np.float16)}),
     "an image of no pixels": lambda a, m: a.update({trace_file.IMAGE: np.zeros(3)}),
 }
 

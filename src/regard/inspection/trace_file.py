@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.errors import DataError, TrainingError, UsageError
-from regard.inspection.lens_arrays import IDS, lens_arrays, lens_costs_little
+from regard.inspection.lens_arrays import IDS, LENS, RANKS, SHARES, lens_arrays, lens_costs_little
 from regard.inspection.logit_rows import LOG_SUM, TOP_IDS, TOP_VALUES, largest_ids, top_logits
 from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
@@ -105,6 +105,7 @@ def load_trace(path: str | Path) -> Trace:
 def _trace(stored: Mapping[str, npt.NDArray[Any]], manifest: Mapping[str, Any]) -> Trace:
     reading, positions = read_reading(manifest, stored.get(IMAGE))
     arrays = read_arrays(manifest, stored, positions)
+    _check_ranked(arrays)
     if not isinstance(manifest["full_precision"], bool):
         raise ValueError("it does not say how precise it is")
     title, output = read_texts([manifest["title"], manifest["output"]])
@@ -118,6 +119,21 @@ def _trace(stored: Mapping[str, npt.NDArray[Any]], manifest: Mapping[str, Any]) 
         replaced=read_texts(manifest["replaced"]),
         full_precision=manifest["full_precision"],
     )
+
+
+def _check_ranked(arrays: Mapping[str, NamedArray]) -> None:
+    """Numbers of outputs must be whole, and have their logits or probabilities beside them; ValueError where not."""
+    beside = {TOP_IDS: ((TOP_VALUES,), (LOG_SUM,)), IDS: ((SHARES,), (LENS, RANKS))}
+    for name, array in arrays.items():
+        ending = next((ending for ending in beside if name.endswith(ending)), None)
+        if ending is None:
+            continue
+        ranked, single = beside[ending]
+        whole = np.issubdtype(array.values.dtype, np.integer) and array.values.ndim in (1, 2)
+        fits = all(arrays[name.removesuffix(ending) + one].shape == array.shape for one in ranked)
+        fits &= all(arrays[name.removesuffix(ending) + one].shape == array.shape[:-1] for one in single)
+        if not (whole and fits and array.values.size and array.values.min() >= 0):
+            raise ValueError(f"{name[:100]} does not fit the numbers beside it")
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
