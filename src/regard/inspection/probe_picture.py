@@ -81,7 +81,7 @@ def _draw_maps(
         loss = timeline.losses.get(step)
         below = written(trace.output, timeline.titles[probe])
         axes.set_title(f"step {step:,}" + ("" if loss is None else f"\nloss {loss:.3f}"), fontsize=9, color=INK)
-        axes.set_xlabel(safe_label(below, longest=34), fontsize=7, color=INK, **text_style())
+        axes.set_xlabel(safe_label(below, longest=28), fontsize=7, color=INK, **text_style())
     of = "mean over heads" if head is None else f"head {head}"
     panels[0].set_ylabel(f"{path}, {of}", fontsize=7, color=INK)
     draw_legend(figure.colorbar(image, ax=list(panels), fraction=0.02, pad=0.01), "attention weight")
@@ -93,6 +93,8 @@ def _draw_lens(axes: "Axes", traces: dict[int, Trace]) -> None:
     found = {step: trace.lens(top=1) for step, trace in traces.items() if trace.names("*.lens_ids")}
     if not found:
         axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set(color="0.75", linewidth=0.6)
         axes.text(0.5, 0.5, "this model has none", ha="center", va="center", color="0.6", transform=axes.transAxes)
         return
     names = next(iter(found.values())).sublayers
@@ -107,8 +109,11 @@ def _draw_lens(axes: "Axes", traces: dict[int, Trace]) -> None:
 
 
 def _draw_losses(axes: "Axes", timeline: ProbeTimeline) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes.set_title("loss at these steps", fontsize=10, color=INK, loc="left")
     tidy(axes)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     series = (("training", timeline.losses, "o-"), ("validation", timeline.valid_losses, "s--"))
     for (name, losses, style), colour in zip(series, RUN_COLOURS, strict=False):
         if losses:
