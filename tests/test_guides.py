@@ -139,9 +139,11 @@ def test_the_commands_of_look_inside(
     monkeypatch.setattr("regard.web.server.serve", serve)
     run_commands("docs/guides/look-inside.md", monkeypatch, capsys)
     assert served == [([name], b"<!doctype html>") for name in ("runs/mine", "runs/watched")]
+    for picture in ("heads.png", "head.png", "part.png", "probes.png"):
+        assert (folder / picture).stat().st_size > 1_000
     output = run_python("\n".join(code_blocks("docs/guides/look-inside.md", "python")), folder)
-    assert output.startswith("('head', 'target', 'source') (2, ")
-    assert output.splitlines()[-1] == "True"
+    assert output.startswith("('head', 'target', 'source')")
+    assert "\nTrue decoder.0.feed_forward\n" in output, "the trace came back, with its lens"
 
 
 def test_the_vectors(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

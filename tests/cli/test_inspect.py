@@ -49,6 +49,15 @@ def test_a_map_as_picture_and_table(inspect: Any, tmp_path: Path) -> None:
     assert abs(sum(map(float, rows[1].split(",")[2:])) - 1) < 1e-5
 
 
+def test_a_part_of_a_map(inspect: Any, tmp_path: Path) -> None:
+    picture, table = tmp_path / "part.png", tmp_path / "part.csv"
+    inspect(TEXT, "--png", picture, "--csv", table, "--queries", "1:3", "--keys", ":2")
+    assert picture.stat().st_size > 1000
+    heading, *rows = table.read_text().splitlines()
+    assert [column.split(" ")[0] for column in heading.split(",")] == ["position", "token", "0", "1"]
+    assert [row.split(",")[0] for row in rows] == ["1", "2"]
+
+
 def test_all_heads(inspect: Any, tmp_path: Path) -> None:
     picture = tmp_path / "heads.svg"
     inspect(TEXT, "--atlas", "--kind", "decoder", "--png", picture)
@@ -76,6 +85,10 @@ def test_the_names_and_numbers_of_taps(inspect: Any) -> None:
     ("arguments", "message"),
     [
         (["--kind", "crss"], "This model has no crss attention."),
+        (["--queries", "1:3"], "--queries chooses a part of one map."),
+        (["--png", "a.png", "--atlas", "--keys", "1:3"], "--keys chooses a part of one map."),
+        (["--png", "a.png", "--keys", "3:1"], "--keys '3:1' is no range of positions."),
+        (["--png", "a.png", "--keys", "99:"], "There are the keys 0 to "),
         (["--kind", "cross", "--layer", "9"], "There are the layers 0 to 0 of cross attention, and no 9."),
         (
             ["--tap", "decoder.0.cross_attention.weight"],
@@ -150,6 +163,33 @@ def test_forcing_goes_on_from_a_node(inspect: Any) -> None:
     assert f"from node {nodes[1]['number']}: " in out
     _, err = inspect(TEXT, "--force", 1, code=2)
     assert "error: --force goes on from a node of the tree." in err
+
+
+def test_a_run_that_samples_is_searched_with_a_beam_for_its_tree(inspect: Any, language_run: str) -> None:
+    out, err = inspect("a dog", "--beam-tree", "--max-length", 4, "--json", run=language_run)
+    assert json.loads(out)["beam_tree"]["width"] == 4
+    assert "this run samples, which has no tree: searched with a beam of 4 instead (--beam)" in err
+    out, err = inspect("a dog", "--beam-tree", "--max-length", 4, "--beam", 2, "--json", run=language_run)
+    assert json.loads(out)["beam_tree"]["width"] == 2 and "samples" not in err
+
+
+def test_a_prompt_stays_in_the_trace_and_is_walked_from(inspect: Any, language_run: str) -> None:
+    out, _ = inspect("a dog", "--json", run=language_run)
+    steps = json.loads(out)["overview"]["steps"]
+    assert "".join(step["reads"] for step in steps).replace("(start)", "").startswith("a dog")
+    n_given = sum(step["given"] for step in steps)
+    out, _ = inspect("a dog", "--walk", "--json", run=language_run)
+    assert json.loads(out)["walk"]["position"] == n_given, "behind the prompt, where the next token is written"
+
+
+def test_more_is_told_of_what_the_model_has(inspect: Any, image_run: Path) -> None:
+    picture = next((image_run.parent / "train").rglob("*.png"))
+    _, err = inspect(picture, run=image_run)
+    own = [line.split(str(picture))[1].split("#")[0].strip(" '") for line in err.splitlines() if str(picture) in line]
+    assert own and "--beam-tree" not in own
+    for options in own:
+        if "--png" not in options and options != "--page":  # which serves until Ctrl-C
+            inspect(picture, *options.replace("'", "").split(), run=image_run)
 
 
 def test_a_saved_trace_is_read_again(inspect: Any, tmp_path: Path) -> None:

@@ -154,8 +154,27 @@ def test_other_cached_logits_fail() -> None:
     trace = traced("transformer")
     cached = trace.reading.cached
     assert cached is not None
-    trace.reading = replace(trace.reading, cached=lambda: torch.flip(cached(), (0,)))
+    trace.reading = replace(trace.reading, cached=lambda ends: torch.flip(cached(ends), (0,)))
     assert failing(check_trace(trace)) == {model_checks.CACHED}
+
+
+@pytest.mark.parametrize("name", ["transformer", "gpt", "rnn-additive", "captioner-vit"])
+def test_of_many_positions_cached_decoding_is_checked_at_some(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_checks, "MOST_PIECES", 4)
+    trace = traced(name)
+    found = trace.checks()[model_checks.CACHED]
+    assert found.passed and found.note == f"at 4 of {len(trace.reading.own)} positions, the others in pieces"
+    wrong = trace["logits"].values.copy()
+    wrong[-1] += 1.0
+    trace._arrays["logits"] = replace(trace["logits"], values=wrong)
+    assert not trace.checks()[model_checks.CACHED].passed
+
+
+def test_pieces_of_cached_decoding() -> None:
+    assert model_checks.piece_ends(5) == [0, 1, 2, 3, 4]
+    ends = model_checks.piece_ends(500)
+    assert len(ends) == model_checks.MOST_PIECES
+    assert ends == sorted(set(ends)) and ends[-17:] == list(range(483, 500)) and ends[0] == 29
 
 
 def test_sampling_has_no_tree() -> None:

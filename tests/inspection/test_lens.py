@@ -104,7 +104,7 @@ def test_of_a_whole_image_there_is_one_column_of_classes() -> None:
 @pytest.mark.parametrize("name", RECURRENT)
 def test_recurrent_networks_have_no_residual_stream(name: str) -> None:
     trace: Any = traced(name)
-    for look in (trace.lens, trace.residual_norms, trace.contributions, trace.gradients):
+    for look in (trace.lens, trace.residual_norms, trace.contributions):
         with pytest.raises(UsageError, match=r"^This model has no residual stream\.\nUse a Transformer"):
             look()
 
@@ -113,7 +113,9 @@ def test_what_the_lens_refuses() -> None:
     trace = traced("gpt")
     with pytest.raises(UsageError, match="The lens shows 1 or more of the likeliest, not 0"):
         trace.lens(top=0)
-    with pytest.raises(UsageError, match=r"The logit lens needs the output layer, and the model is not here"):
+    with pytest.raises(
+        UsageError, match=r"The logit lens needs the output layer, and its tokens were not kept; the model"
+    ):
         from_file(trace).lens()
     with pytest.raises(UsageError, match="has no residual stream"):
         traced("resnet").lens()

@@ -143,7 +143,18 @@ def test_every_family_is_recorded(name: str, tmp_path: Path) -> None:
     assert bool(trace.names("*.norm")) == has_stream
     assert bool(trace.names("*.lens")) == (has_stream and name not in ("resnet", "convnet"))
     assert trace["logits.top_ids"].shape[-1] == min(probes.TOP, whole["logits"].shape[-1])
-    kinds = ("weights", "norm", "lens", "logits", "top_ids", "top_values", "log_sum")
+    kinds = (
+        "weights",
+        "norm",
+        "lens",
+        "lens_ranks",
+        "lens_ids",
+        "lens_shares",
+        "logits",
+        "top_ids",
+        "top_values",
+        "log_sum",
+    )
     assert {tap.rpartition(".")[2] for tap in trace} <= set(kinds)
     assert file.stat().st_size < 40_000
 
@@ -162,9 +173,13 @@ def test_the_lens_ends_with_the_output(tmp_path: Path) -> None:
         whole.reading.outputs(int(id)) for id in np.argsort(-whole["logits"].values[0])[: probes.TOP]
     ]
     norms = whole.residual_norms()
-    for tap, expected in zip(trace.names("*.norm"), norms.values, strict=True):
-        np.testing.assert_allclose(trace[tap].values, expected, rtol=2e-3)
-        assert trace[tap].labels["target"] == norms.labels["target"]
+    np.testing.assert_allclose(trace.residual_norms().values, norms.values, rtol=2e-3)
+    assert trace.residual_norms().labels == norms.labels
+    lens, expected = trace.lens(top=3), whole.lens(top=3)
+    assert (lens.sublayers, lens.reads, lens.writes) == (expected.sublayers, expected.reads, expected.writes)
+    np.testing.assert_array_equal(lens.ids, expected.ids)
+    np.testing.assert_array_equal(lens.ranks, expected.ranks)
+    np.testing.assert_allclose(lens.probabilities, expected.probabilities, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["transformer", "gpt", "resnet"])

@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 
 from regard.errors import UsageError
 from regard.inspection.curves import curves_picture
+from regard.inspection.map_blocks import Part, in_blocks
 from regard.inspection.render import SCALE, attention_atlas, attention_picture, save
 
 SOURCE = ["A", "dog", "runs", "<end>"]
@@ -79,10 +80,53 @@ def test_cells_have_the_same_size_in_every_picture():
 def test_long_sequences_stay_within_bounds_and_are_labelled_here_and_there():
     figure = attention_picture(even(130, 500), [f"s{i}" for i in range(500)], [f"t{i}" for i in range(130)])
     axes = figure.axes[0]
-    assert max(figure.get_size_inches()) < 27
-    assert texts(axes.get_xticklabels())[:3] == ["s0", "s5", "s10"]
-    assert texts(axes.get_yticklabels())[:3] == ["t0", "t2", "t4"]
+    assert max(figure.get_size_inches()) < 20
+    assert axes.images[0].get_array().shape == (65, 125)  # in blocks
+    assert texts(axes.get_xticklabels())[:3] == ["0 s0", "8 s8", "16 s16"]
+    assert texts(axes.get_yticklabels())[:3] == ["0 t0", "2 t2", "4 t4"]
+    assert figure.axes[1].get_ylabel() == "largest attention weight of 2 × 4 positions"
     assert not axes.texts  # no numbers where there is no room
+
+
+def test_a_block_shows_its_largest_weight_and_is_masked_only_as_a_whole():
+    weights = np.full((300, 300), np.nan)
+    weights[np.tril_indices(300)] = 0.001
+    weights[7, 2] = 0.9
+    blocks = in_blocks(weights, [f"t{i}" for i in range(300)], [f"s{i}" for i in range(300)])
+    assert blocks.size == (3, 3)
+    assert blocks.values.shape == (100, 100)
+    assert blocks.values[2, 0] == 0.9
+    assert np.isnan(blocks.values[0, 1]) and blocks.values[1, 1] == 0.001
+    assert blocks.row_labels[:2] == ("0 t0", "3 t3")
+    same = in_blocks(WEIGHTS, TARGET, SOURCE)
+    assert same.values is WEIGHTS and same.legend == "attention weight"
+
+
+def test_the_atlas_of_long_sequences_is_in_blocks():
+    figure = attention_atlas(np.broadcast_to(even(512, 512), (1, 2, 512, 512)), ["s"] * 512, ["t"] * 512)
+    assert figure.axes[0].images[0].get_array().shape == (128, 128)
+    assert figure.axes[-1].get_ylabel() == "largest attention weight of 4 × 4 positions"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", slice(0, 9)), ("2:4", slice(2, 4)), (":3", slice(0, 3)), ("5:", slice(5, 9))]
+)
+def test_parts_of_a_map(text, expected):
+    assert Part.parse(text, "--queries").within(9, "queries") == expected
+
+
+@pytest.mark.parametrize("text", ["3", "4:2", "-1:3", "a:b", "2:2"])
+def test_what_is_no_part_of_a_map(text):
+    with pytest.raises(UsageError) as caught:
+        Part.parse(text, "--queries")
+    assert str(caught.value) == (
+        f"--queries '{text}' is no range of positions.\nGive the first, and the one behind the last: --queries 0:40"
+    )
+
+
+def test_a_part_behind_the_map():
+    with pytest.raises(UsageError, match="There are the queries 0 to 8, and none from 9 on"):
+        Part(9).within(9, "queries")
 
 
 def test_any_text_can_be_drawn(tmp_path):

@@ -8,7 +8,8 @@ from tests.inspection.families import traced
 
 from regard.errors import UsageError
 from regard.inspection import rollout as module
-from regard.inspection.rollout import Matrix, flow_between, max_flow, roll, with_residual
+from regard.inspection.max_flow import Matrix, all_flows, most_flow
+from regard.inspection.rollout import roll, with_residual
 
 # Two positions, two layers. The first: each position passes half of itself on, and takes half of the other.
 FIRST = np.array([[0.5, 0.5], [0.25, 0.75]])
@@ -65,12 +66,12 @@ def test_rollout_by_hand() -> None:
 def test_flow_by_hand() -> None:
     """Through the middle, a path takes what the narrower of its two edges takes."""
     expected = [[0.5 + 0.1, 0.5 + 0.1], [0.4 + 0.25, 0.4 + 0.6]]
-    np.testing.assert_allclose(flow_between([FIRST, SECOND]), expected)
+    np.testing.assert_allclose(all_flows([FIRST, SECOND]), expected)
 
 
 def test_one_layer_is_its_own_rollout_and_flow() -> None:
     np.testing.assert_allclose(roll([FIRST]), FIRST)
-    np.testing.assert_allclose(flow_between([FIRST]), FIRST)
+    np.testing.assert_allclose(all_flows([FIRST]), FIRST)
     trace = traced("t5-denoise")  # of one encoder layer
     expected = with_residual(trace["encoder.0.self_attention.weights"].values)
     np.testing.assert_allclose(trace.rollout().values, expected, atol=1e-6)
@@ -81,9 +82,16 @@ def test_one_layer_is_its_own_rollout_and_flow() -> None:
 @pytest.mark.parametrize(("n_layers", "sharpness"), [(2, 3.0), (3, 1.0), (4, 5.0), (5, 12.0)])
 def test_flow_is_the_maximum(n_layers: int, sharpness: float, causal: bool) -> None:
     layers = random_layers(n_layers, 5, sharpness=sharpness, causal=causal, seed=n_layers)
-    for source in range(5):
-        for sink in range(5):
-            assert max_flow(layers, source, sink) == pytest.approx(augmenting_paths(layers, source, sink), abs=1e-9)
+    expected = [[augmenting_paths(layers, source, sink) for sink in range(5)] for source in range(5)]
+    np.testing.assert_allclose(all_flows(layers), expected, atol=1e-9)
+    assert (most_flow(layers) >= np.array(expected) - 1e-9).all(), "the bound is one"
+
+
+def test_positions_of_more_than_a_word_of_bits() -> None:
+    """Beyond 64 positions distances are found in several words."""
+    layers = random_layers(2, 70, sharpness=4.0, causal=False, seed=3)
+    above, below = layers[1], layers[0]
+    np.testing.assert_allclose(all_flows(layers), np.minimum(above[:, :, None], below[None]).sum(1), atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["transformer", "gpt", "bert-tag", "vit", "captioner-vit"])
@@ -118,6 +126,6 @@ def test_a_flow_of_too_many_positions_is_refused(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError) as caught:
         traced("gpt").flow()
     assert str(caught.value) == (
-        "Attention flow is for at most 5 positions, and here are 9.\n"
-        "Use attention rollout, which takes any number of them, or give a shorter input."
+        "Attention flow is for at most 5 positions, and here are 9: it finds a maximum flow for each two of them.\n"
+        "Use attention rollout, trace.rollout(), which takes any number of them, or give a shorter input."
     )

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 from tests.inspection.families import FAMILIES, traced
+from tests.inspection.test_lens import STREAMS
 
 import regard
 from regard.errors import DataError, UsageError
-from regard.inspection import trace_file
+from regard.inspection import lens_arrays, overview, trace_file
+from regard.inspection.lens_arrays import OF_LENS
 from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
 from regard.inspection.trace_file import load_trace
+from regard.inspection.walk import walk
 
 
 def opened(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -43,7 +46,7 @@ def test_every_family_comes_back(name: str, tmp_path: Path) -> None:
     trace = traced(name)
     path = trace.save(tmp_path / "a.trace", full_precision=True)
     found = regard.load_trace(path)
-    assert list(found) == list(trace)
+    assert [tap for tap in found if not tap.endswith(OF_LENS)] == list(trace)
     for tap in trace:
         np.testing.assert_array_equal(found[tap].values, trace[tap].values)
         assert (found[tap].axes, dict(found[tap].labels)) == (trace[tap].axes, dict(trace[tap].labels))
@@ -126,6 +129,55 @@ def test_with_full_precision_all_logits_are_kept(many_outputs: tuple[Trace, Path
     trace, path = many_outputs
     found = load_trace(trace.save(path, full_precision=True))
     np.testing.assert_array_equal(found["logits"].values, trace["logits"].values)
+
+
+@pytest.mark.parametrize("name", [name for name in STREAMS if name in FAMILIES])
+def test_the_lens_and_the_lengths_of_the_stream_come_back(name: str, tmp_path: Path) -> None:
+    trace = traced(name)
+    found = load_trace(trace.save(tmp_path / "a.trace"))
+    expected, lens = trace.lens(top=2), found.lens(top=2)
+    assert (lens.taps, lens.reads, lens.writes) == (expected.taps, expected.reads, expected.writes)
+    np.testing.assert_array_equal(lens.ids, expected.ids)
+    np.testing.assert_array_equal(lens.ranks, expected.ranks)
+    np.testing.assert_allclose(lens.probabilities, expected.probabilities, atol=1e-3)
+    np.testing.assert_allclose(lens.followed, expected.followed, atol=1e-3)
+    assert lens.to_json()["positions"] == expected.to_json()["positions"]
+    norms = found.residual_norms()
+    np.testing.assert_allclose(norms.values, trace.residual_norms().values, rtol=2e-3)
+    assert norms.labels == trace.residual_norms().labels
+
+
+def test_a_file_keeps_as_much_of_the_lens_as_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = traced("gpt")
+    more, none = trace.save(tmp_path / "more.trace", lens=7), trace.save(tmp_path / "none.trace", lens=0)
+    assert load_trace(more).lens(top=7).ids.shape[-1] == 7
+    with pytest.raises(UsageError) as caught:
+        load_trace(more).lens(top=8)
+    assert str(caught.value) == (
+        "The trace was read from a file, which keeps the 7 likeliest of each state, not 8.\n"
+        "Ask for 1 to 7, or keep more of them: trace.save(FILE, lens=8)"
+    )
+    monkeypatch.setattr(lens_arrays, "MOST_PRODUCTS", 1)  # a lens that would take long is kept only if it is asked for
+    for path in (none, trace.save(tmp_path / "large.trace")):
+        with pytest.raises(UsageError, match=r"The logit lens needs the output layer, and its tokens were not kept"):
+            load_trace(path).lens()
+
+
+def test_what_is_recorded_can_be_looked_at_without_the_model(many_outputs: tuple[Trace, Path]) -> None:
+    trace, path = many_outputs
+    found = load_trace(path)
+    old, new = overview.to_json(trace), overview.to_json(found)
+    assert [step["writes"] for step in new["steps"]] == [step["writes"] for step in old["steps"]]
+    for step, expected in zip(new["steps"], old["steps"], strict=True):
+        assert step["probability"] == pytest.approx(expected["probability"], abs=1e-6)
+        assert [one["text"] for one in step["rivals"]] == [one["text"] for one in expected["rivals"]][
+            : len(step["rivals"])
+        ]
+        assert [one["token"] for one in step["attends_to"]] == [one["token"] for one in expected["attends_to"]]
+    assert walk(found, 2).lines()[-1] == walk(trace, 2).lines()[-1]
+    assert [one.label for one in found.head_labels()] == [one.label for one in trace.head_labels()]
+    assert found.cell("decoder.1.self_attention", head=1, query=3, key=1).error < 2e-2
+    np.testing.assert_allclose(found.rollout().values, trace.rollout().values, atol=1e-3)
 
 
 def test_what_needs_the_model_is_refused(saved: Path) -> None:
@@ -213,6 +265,7 @@ def _shortened(manifest: dict[str, Any]) -> None:
     manifest["positions"][0]["labels"].pop()
 
 
+_LENS = "decoder.0.self_attention_residual.output"
 HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
     "labels that are no texts": lambda a, m: m["positions"][0].update(labels=[1] * 7),
     "labels that are too few": lambda a, m: _shortened(m),
@@ -239,6 +292,10 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
     "writes that are no numbers": lambda a, m: m.update(writes=[None]),
     "a title that is no text": lambda a, m: m.update(title=["x"]),
     "half a yes": lambda a, m: m.update(causal=0.5),
+    "a lens of other ranks": lambda a, m: a.update({f"{_LENS}.lens_shares": np.ones((6, 2), np.float16)}),
+    "a lens of other positions": lambda a, m: a.update({f"{_LENS}.lens_ranks": np.ones(3, np.int32)}),
+    "outputs of a lens below 0": lambda a, m: a.update({f"{_LENS}.lens_ids": np.full((6, 5), -1, np.int32)}),
+    "outputs of a lens that are fractions": lambda a, m: a.update({f"{_LENS}.lens_ids": np.ones((6, 5), np.float16)}),
     "an image of no pixels": lambda a, m: a.update({trace_file.IMAGE: np.zeros(3)}),
 }
 
@@ -259,6 +316,6 @@ def test_outputs_beyond_the_vocabulary_have_their_numbers(tmp_path: Path) -> Non
     logits = trace["logits"]
     padded = np.concatenate([logits.values, logits.values[:, :3] + 9], axis=1)
     trace._arrays["logits"] = NamedArray(padded, logits.axes, logits.labels)
-    found = load_trace(trace.save(tmp_path / "a.trace"))
+    found = load_trace(trace.save(tmp_path / "a.trace", lens=0))
     assert found.reading.outputs(14) == "#14" == trace.reading.outputs(14)
     assert found.difference(trace).tokens[0].before.rival.startswith("#")

@@ -190,8 +190,8 @@ def test_everything_of_a_trace_is_what_python_says(page: Client, watched: Path, 
     assert page.json("/api/checks", trace=id)["passed"]
     tree = page.json("/api/tree", trace=id)
     same(
-        [{**node, "attended": None} for node in tree["nodes"]],
-        [{**node, "attended": None} for node in trace.beam_tree().to_json()["nodes"]],
+        [{**node, "attention": None} for node in tree["nodes"]],
+        [{**node, "attention": None} for node in trace.beam_tree().to_json()["nodes"]],
     )
     gradients = page.json("/api/gradients", trace=id, position=1)
     np.testing.assert_array_equal(np.float32(gradients["values"]), trace.gradients(position=1).values)

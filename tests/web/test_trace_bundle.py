@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from tests.inspection.families import ATTENDING, FAMILIES, OF_NUMBERS, traced
 
+from regard.inspection.overview import overview_attention
 from regard.inspection.trace_file import load_trace
 from regard.web.packing import pack, unpack
 from regard.web.trace_bundle import page_weights, row_bundle, trace_bundle
-from regard.web.trace_parts import difference_bundle, embedding_bundle, gradient_facts, map_bundle
-from regard.web.tree_bundle import tree_facts
+from regard.web.trace_parts import difference_bundle, embedding_bundle, gradient_facts, map_bundle, tree_facts
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, *OF_NUMBERS])
@@ -116,22 +116,21 @@ def test_every_node_of_the_tree_knows_where_the_model_looked(family: str) -> Non
     facts = tree_facts(trace)
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
     nodes = {node["number"]: node for node in facts["nodes"]}
-    weights = trace[f"{facts['attention']}.weights"].values
+    weights = trace[f"{overview_attention(trace)}.weights"].values
     mean = (weights if weights.ndim == 3 else weights[None]).mean(0)
     place: int | None = facts["best"]
     while place is not None:
         node = nodes[place]
-        np.testing.assert_allclose(node["attended"], mean[node["step"]], atol=1e-4)
+        np.testing.assert_allclose(node["attention"], mean[node["step"]], atol=1e-4)
         place = node.get("parent")
-    assert all("attended" in node for node in nodes.values())
+    assert all("attention" in node for node in nodes.values())
     pruned = next(node for node in nodes.values() if node["fate"] == "pruned")
-    assert sum(pruned["attended"]) == pytest.approx(1, abs=0.01)
+    assert sum(pruned["attention"]) == pytest.approx(1, abs=0.01)
 
 
 def test_a_tree_of_what_attends_to_no_source_has_nodes_alone() -> None:
     facts = tree_facts(traced("gpt", sample=False, beam=2))
-    assert facts["attention"] == ""
-    assert not any("attended" in node for node in facts["nodes"])
+    assert not any("attention" in node for node in facts["nodes"])
 
 
 @pytest.mark.parametrize("family", [*FAMILIES])

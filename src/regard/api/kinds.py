@@ -31,8 +31,8 @@ from regard.tasks.labelling.classification import ClassificationTask, Classified
 from regard.tasks.labelling.regression import Measured, RegressionTask
 from regard.tasks.labelling.similarity import SimilarityTask
 from regard.tasks.labelling.tagging import TaggedText, TaggedVectors, TaggingTask
-from regard.tasks.language_model.continuation import Continuation
-from regard.tasks.language_model.task import LanguageModelTask
+from regard.tasks.language_model.continuation import Continuation, prompt_ids
+from regard.tasks.language_model.task import LanguageModelTask, context_length
 from regard.tasks.options import GenerationOptions, Options, Progress
 from regard.tasks.results import Results
 from regard.tasks.translation.task import TranslationTask
@@ -41,6 +41,7 @@ from regard.tasks.translation.translator import Translation
 if TYPE_CHECKING:
     from regard.inspection.trace import Trace
 
+TRACED_TOKENS = 32  # that are written, where nobody says how many
 Told = Callable[[int], None] | None  # who is told how many are done
 Texts = list[str] | tuple[str, ...]
 Vectors = npt.NDArray[np.floating]
@@ -217,6 +218,15 @@ class LanguageModel(TextRun):
         if settings.get("beam", 1) > 1:
             settings = {"sample": False, **settings}
         return super().options(settings)
+
+    def trace(self, input: Any, **settings: Any) -> "Trace":
+        """Look inside, while some tokens are written: 32 unless `max_length` says how many, and no more than have room in
+        the model's context beside the prompt."""
+        if isinstance(input, str) and not settings.get("max_length"):
+            room = context_length(self.config) - len(prompt_ids(self.task.tokenizer, input))
+            own = self.config.decoding.max_length or TRACED_TOKENS
+            settings["max_length"] = min(own, TRACED_TOKENS, max(1, room))
+        return super().trace(input, **settings)
 
     def _reading(self) -> tuple[Tokenizer | None, int]:
         return self.task.tokenizer, sys.maxsize

@@ -37,6 +37,10 @@ class MapOptions:
         bool, Parameter(group=MAP, help="colour by the square root of weights, which tells small ones apart")
     ] = False
     csv: Annotated[str, Parameter(group=MAP, metavar="FILE", help="write the map as a table")] = ""
+    queries: Annotated[
+        str, Parameter(group=MAP, metavar="A:B", help="of a long map, only these rows, at full resolution: 100:140")
+    ] = ""
+    keys: Annotated[str, Parameter(group=MAP, metavar="A:B", help="the same of its columns: 0:40")] = ""
 
 
 @Parameter(name="*")
@@ -135,7 +139,14 @@ class RunOptions:
     score: Annotated[
         bool, Parameter(group=WHOLE, help="measure the score too (BLEU, accuracy), which takes longer")
     ] = False
-    probes: Annotated[bool, Parameter(group=WHOLE, help="what was recorded of probe examples while it trained")] = False
+    probes: Annotated[
+        bool,
+        Parameter(
+            group=WHOLE,
+            help="what was recorded of probe examples while it trained; with --lens, or with --png as a picture",
+        ),
+    ] = False
+    probe: Annotated[int | None, Parameter(group=WHOLE, help="with --probes: which one, counted from 0 (all)")] = None
     neighbours: Annotated[
         str, Parameter(group=WHOLE, metavar="TOKEN", help="the tokens whose embeddings are nearest to a token's")
     ] = ""
@@ -149,6 +160,11 @@ def refuse_ignored(map: MapOptions, numbers: NumberOptions, whole: RunOptions) -
         raise UsageError(
             f"{chooses} chooses an attention map, and none is written.", "Add --png map.png or --csv map.csv."
         )
+    for flag, text in (("--queries", map.queries), ("--keys", map.keys)):
+        if text and (map.atlas or not (map.png or map.csv)):
+            raise UsageError(
+                f"{flag} chooses a part of one map.", "Add --png map.png or --csv map.csv, without --atlas."
+            )
     if numbers.python and not numbers.cell:
         raise UsageError("--python shows the arithmetic of a cell.", "Add --cell ATTENTION --query N --key N.")
     if numbers.top is not None and not numbers.lens:
@@ -176,3 +192,16 @@ def refuse_beside_page(page: PageOptions, others: Sequence[object], *, json: boo
                 raise UsageError(f"--{name.replace('_', '-')} does not go with {flag}.", "Leave one of them out.")
     if json:
         raise UsageError(f"--json does not go with {flag}.", "Leave one of them out.")
+
+
+def refuse_beside_probes(map: MapOptions, numbers: NumberOptions, changes: ChangeOptions) -> None:
+    """Refuse what probe examples, which are read from files, are not asked for."""
+    understood = ("kind", "layer", "head", "png", "lens", "query")
+    for flag, value in {**named(map), **named(numbers), **named(changes)}.items():
+        if flag not in understood and value not in (None, False, "", ()):
+            raise UsageError(
+                f"--{flag.replace('_', '-')} needs an input, and --probes shows what was recorded.",
+                "Give a text or an image in the place of --probes.",
+            )
+    if numbers.query is not None and not numbers.lens:
+        raise UsageError("--query chooses a position of the lens.", "Add --lens.")

@@ -9,9 +9,10 @@ from regard.cli.options import check_number
 from regard.cli.terminal import Waiting, note, print_json, print_lines, print_table, tell
 from regard.errors import UsageError
 from regard.runs.folder import RunFolder
+from regard.tasks.results import one_line
 
 if TYPE_CHECKING:
-    from regard.cli.inspect_options import RunOptions
+    from regard.cli.inspect_options import MapOptions, NumberOptions, RunOptions
     from regard.inspection.importance import MeasuredBy, Parts
 
 N_NEIGHBOURS = 10
@@ -31,16 +32,35 @@ def inspect_run(run: Any, options: "RunOptions", *, png: str, json: bool) -> Non
         )
 
 
-def show_probes(run: str, *, json: bool) -> None:
+def show_probes(run: str, options: "RunOptions", map: "MapOptions", numbers: "NumberOptions", *, json: bool) -> None:
     """Show what was recorded of probe examples while a run trained; the model is not asked for."""
     from regard.inspection.probe_timeline import read_probes
     from regard.runs.folder import Reference
 
     timeline = read_probes(RunFolder.open(Reference.parse(run).path))
+    probes = range(len(timeline.titles)) if options.probe is None else [options.probe]
+    if options.probe is not None and not 0 <= options.probe < len(timeline.titles):
+        raise UsageError(
+            f"There is no probe example {options.probe} in {run}.",
+            f"It has {len(timeline.titles)}, which count from 0.",
+        )
+    if numbers.query is not None and numbers.query < 0:
+        raise UsageError(f"Positions count from 0, and none is {numbers.query}.")
+    if map.png:
+        from regard.inspection.probe_picture import probes_picture
+        from regard.inspection.render import save
+
+        figure = probes_picture(timeline, probes[0], kind=map.kind, layer=map.layer, head=map.head)
+        tell(f"drawn: {save(figure, map.png)}")
     if json:
         print_json(timeline.to_json())
         return
-    print_lines(timeline.lines())
+    if not numbers.lens:
+        print_lines(timeline.lines(probes))
+        return
+    for number, probe in enumerate(probes):
+        lines = [f"probe {probe}: {one_line(timeline.titles[probe])}", *timeline.lens_lines(probe, numbers.query)]
+        print_lines(lines if number == 0 else ["", *lines])
 
 
 def show_importance(run: Any, options: "RunOptions", *, png: str, json: bool) -> None:

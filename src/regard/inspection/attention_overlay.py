@@ -36,7 +36,7 @@ def overlay_picture(
     rows = math.ceil(n_panels / columns)
     figure = make_figure(columns * _PANEL_INCHES, rows * (_PANEL_INCHES + 0.25) + 0.4, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
-    style = {"color": INK, "fontsize": 10, **text_style()}
+    style = {"color": INK, "fontsize": 10, **text_style([title, *words])}
     plain = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
     for axes in grid:
         axes.set_axis_off()

@@ -112,13 +112,16 @@ def masked_softmax(scores: Numbers, visible: Booleans) -> Numbers:
 def replay(trace: Trace, attention: str) -> AttentionReplay:
     """What was recorded of an attention, by its path; what was left out is recorded now, and not kept."""
     check_attention(trace, attention)
-    return replays(trace, [attention])[attention]
+    return replays(trace, [attention])[0][attention]
 
 
-def replays(trace: Trace, attentions: Sequence[str]) -> dict[str, AttentionReplay]:
-    """The same of several; what was left out of them is recorded in one pass."""
-    found = recorded(trace, [name for attention in attentions for name in _names(trace, attention)])
-    return {attention: _replay_of(trace, attention, found) for attention in attentions}
+def replays(
+    trace: Trace, attentions: Sequence[str], also: Iterable[str] = ()
+) -> tuple[dict[str, AttentionReplay], dict[str, NamedArray]]:
+    """The same of several, and other arrays by name; what was left out of all of them is recorded in one pass."""
+    names = [name for attention in attentions for name in _names(trace, attention)]
+    found = recorded(trace, [*names, *also])
+    return {attention: _replay_of(trace, attention, found) for attention in attentions}, found
 
 
 def attention_groups(trace: Trace) -> list[list[str]]:

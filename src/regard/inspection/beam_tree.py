@@ -13,8 +13,10 @@ from regard.decoding.beam_events import BeamEvent, BeamFinished, BeamPruned
 from regard.decoding.search import WatchedSearch
 from regard.errors import UsageError
 from regard.inspection.interventions import intervening
+from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
 from regard.inspection.tree_lines import tree_lines
+from regard.runs.disk import without_non_finite
 
 Fate = Literal["kept", "finished", "pruned"]
 
@@ -121,15 +123,22 @@ class BeamTree:
         """The tree for a terminal: the output downwards, other branches beside it; `pruned`: with all candidates."""
         return tree_lines(self, pruned=pruned, columns=columns)
 
-    def to_json(self) -> dict[str, Any]:
-        """All of it as data that `json.dumps` takes."""
-        return {
+    def to_json(self, attention: NamedArray | None = None) -> dict[str, Any]:
+        """All of it as data that `json.dumps` takes; with what each node attended to, if that is given."""
+        nodes = [node.to_json() for node in self.nodes]
+        facts: dict[str, Any] = {
             "width": self.width,
             "length_penalty": self.alpha,
             "beginning": list(self.beginning),
             "best": self.best,
-            "nodes": [node.to_json() for node in self.nodes],
+            "nodes": nodes,
         }
+        if attention is not None:
+            for node, row in zip(nodes, attention.values.tolist(), strict=True):
+                node["attention"] = row
+            facts["source"] = list(attention.labels.get(attention.axes[1], ()))
+        found: dict[str, Any] = without_non_finite(facts)
+        return found
 
     def __repr__(self) -> str:
         return f"<BeamTree: {len(self)} nodes in {self.n_steps} steps, beam {self.width}>"

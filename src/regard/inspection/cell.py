@@ -25,6 +25,7 @@ from regard.inspection.attention_replay import (
 from regard.inspection.axes import key_positions
 from regard.inspection.trace import Trace
 from regard.parts.score_formula import ScoreFormula
+from regard.runs.disk import without_non_finite
 
 TOLERANCE, TOLERANCE_IN_HALF = 1e-5, 2e-2
 
@@ -115,7 +116,8 @@ class Cell:
         facts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "formula"}
         plain = {name: own.tolist() if isinstance(own, np.ndarray) else own for name, own in facts.items()}
         formula = {"kind": self.formula.kind, "text": self.formula.text, "constants": self.formula.constants()}
-        return {**plain, "formula": formula}
+        found: dict[str, Any] = without_non_finite({**plain, "formula": formula})
+        return found
 
 
 def explain_cell(trace: Trace, attention: str, *, head: int, query: int, key: int) -> Cell:

@@ -18,12 +18,13 @@ from regard.inspection.attention_replay import (
     Numbers,
     attention_groups,
     output_name,
-    recorded,
     replays,
 )
 from regard.inspection.axes import key_positions
 from regard.inspection.cell import TOLERANCE, TOLERANCE_IN_HALF, difference
+from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 
 ROWS, MASKED = "rows of weights sum to 1", "masked weights are 0"
 SCORES, WEIGHTS = "scores replayed from query and key", "weights replayed from query and key"
@@ -89,11 +90,11 @@ class Checks:
 
     def to_json(self) -> dict[str, Any]:
         """As data that `json.dumps` takes."""
-        return {
-            "passed": self.passed,
-            "largest_error": self.largest_error,
-            "checks": [asdict(row) for row in self.rows],
-        }
+        rows = [asdict(row) for row in self.rows]
+        found: dict[str, Any] = without_non_finite(
+            {"passed": self.passed, "largest_error": self.largest_error, "checks": rows}
+        )
+        return found
 
 
 def check_trace(trace: Trace) -> Checks:
@@ -120,14 +121,15 @@ def _check_arrays(trace: Trace) -> Iterator[Check]:
     found = {name: _Largest() for name in OF_ARRAYS}
     n_missing = 0
     for group in attention_groups(trace):
+        outputs = _output_names(trace, group)
         try:
-            replayed = replays(trace, group)
+            replayed, arrays = replays(trace, group, outputs.values())
         except UsageError:
             n_missing += len(group)  # what is large is not in files
             continue
-        outputs = _outputs(trace, group)
         for attention, own in replayed.items():
-            for name, error in _errors(trace, attention, own, outputs.get(attention)):
+            output = arrays[outputs[attention]] if attention in outputs else None
+            for name, error in _errors(trace, attention, own, output):
                 found[name].add(error, attention)
     missing = f"{n_missing} attentions are not in the file" if n_missing else ""
     tolerance = TOLERANCE if trace.full_precision else TOLERANCE_IN_HALF
@@ -150,7 +152,9 @@ def _why_not(trace: Trace, name: str) -> str:
     return "an intervention took its place"
 
 
-def _errors(trace: Trace, attention: str, own: AttentionReplay, output: Numbers | None) -> Iterator[tuple[str, float]]:
+def _errors(
+    trace: Trace, attention: str, own: AttentionReplay, output: NamedArray | None
+) -> Iterator[tuple[str, float]]:
     """What was found for one attention; nothing of a tap that an intervention replaced."""
     replaced = {name.rpartition(".")[2] for name in trace.replaced if name.rpartition(".")[0] == attention}
     if "weights" not in replaced:
@@ -167,7 +171,7 @@ def _errors(trace: Trace, attention: str, own: AttentionReplay, output: Numbers 
     if output_name(trace, attention).rpartition(".")[2] not in replaced:
         yield HEADS, max(difference(own.replayed_heads(head), own.heads[head]) for head in heads)
     if "output" not in replaced and output is not None:
-        yield OUTPUT, difference(_projected(trace, attention, own), output)
+        yield OUTPUT, difference(_projected(trace, attention, own), np.asarray(output.values, dtype=np.float64))
 
 
 def _weights_error(own: AttentionReplay, head: int) -> float:
@@ -202,14 +206,12 @@ def _window(trace: Trace, attention: str) -> int | None:
     return None
 
 
-def _outputs(trace: Trace, attentions: Sequence[str]) -> dict[str, Numbers]:
-    """What attentions with an output projection gave, (T, D) each; nothing without the model, which has the projection."""
+def _output_names(trace: Trace, attentions: Sequence[str]) -> dict[str, str]:
+    """The taps of what attentions with an output projection gave; none without the model, which has the projection."""
     if trace.subject is None:
         return {}
     model = trace.subject.model
-    names = {path: f"{path}.output" for path in attentions if hasattr(model.get_submodule(path), "output")}
-    found = recorded(trace, names.values())
-    return {path: np.asarray(found[name].values, dtype=np.float64) for path, name in names.items()}
+    return {path: f"{path}.output" for path in attentions if hasattr(model.get_submodule(path), "output")}
 
 
 def _projected(trace: Trace, attention: str, own: AttentionReplay) -> Numbers:

@@ -21,6 +21,7 @@ from regard.inspection.residual_stream import Asked, find_logit, stream_taps, su
 from regard.inspection.trace import Trace
 from regard.parts.norms import LayerNorm, RMSNorm
 from regard.parts.residual import Plain, PreNorm
+from regard.runs.disk import without_non_finite
 from regard.tasks.offers import last_layers
 
 N_SHOWN = 24  # lines; the others are added up in one more
@@ -62,7 +63,9 @@ class Contributions:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as data that `json.dumps` takes."""
-        return {**vars(self.asked), "sum": self.total, "contributions": [vars(part) for part in self.parts]}
+        parts = [vars(part) for part in self.parts]
+        found: dict[str, Any] = without_non_finite({**vars(self.asked), "sum": self.total, "contributions": parts})
+        return found
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from regard.errors import UsageError
-from regard.inspection.attention_replay import Numbers
 from regard.inspection.cell_text import shown_token
+from regard.inspection.lens_arrays import IDS, NORM, OF_LENS, RANKS
+from regard.inspection.logit_rows import LOG_SUM, TOP_IDS, TOP_VALUES, LogitRow, logit_rows
 from regard.inspection.trace import Trace
-from regard.inspection.trace_file import LOG_SUM, TOP_IDS, TOP_VALUES
+from regard.runs.disk import without_non_finite
 
-LOGITS = "logits"
 N_SHOWN = 12  # taps that the lines list
+_NUMBERS = (TOP_IDS, IDS, RANKS)  # of outputs: their differences say nothing
+_IN_FILES = (TOP_IDS, TOP_VALUES, LOG_SUM, NORM, *OF_LENS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ class Difference:
 
     def lines(self) -> list[str]:
         """What a person sees: outputs, tokens, and the taps that differ most."""
-        first, second = (shown_token(output, longest=200) for output in self.outputs)
+        first, second = (shown_token(output.replace("\t", ", "), longest=200) for output in self.outputs)
         lines = [f"output: {first}"] if first == second else [f"output: {first}", f"        {second}"]
         if self.diverges is not None:
             lines.append(f"what is written diverges at position {self.diverges}")
@@ -89,6 +91,8 @@ class Difference:
         return [head, *(_token_line(own) for own in self.tokens)]
 
     def _tap_lines(self) -> list[str]:
+        if not self.taps:
+            return ["no tap of one has the shape that it has in the other"]
         if not self.largest:
             return [f"no difference in {len(self.taps)} taps"]
         ranked = sorted(self.taps.items(), key=lambda item: -item[1])[:N_SHOWN]
@@ -102,7 +106,8 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """As data that `json.dumps` takes."""
-        return {**asdict(self), "largest": self.largest}
+        found: dict[str, Any] = without_non_finite({**asdict(self), "largest": self.largest})
+        return found
 
 
 def _token_line(own: TokenChange) -> str:
@@ -122,11 +127,11 @@ def compare_traces(a: Trace, b: Trace) -> Difference:
         )
     kept = set(a.kept) & set(b.kept)
     equal = [name for name in shared if name in kept and a[name].shape == b[name].shape]
-    others = {name for name in (*a, *b) if name not in equal and not name.endswith((TOP_IDS, TOP_VALUES, LOG_SUM))}
+    others = {name for name in (*a, *b) if name not in equal and not name.endswith(_IN_FILES)}
     diverges = _divergence(a, b)
     return Difference(
         taps={
-            name: _largest_difference(a[name].values, b[name].values) for name in equal if not name.endswith(TOP_IDS)
+            name: _largest_difference(a[name].values, b[name].values) for name in equal if not name.endswith(_NUMBERS)
         },
         not_compared=tuple(name for name in dict.fromkeys((*a, *b)) if name in others),
         tokens=_token_changes(a, b, diverges),
@@ -152,7 +157,7 @@ def _divergence(a: Trace, b: Trace) -> int | None:
 
 
 def _token_changes(a: Trace, b: Trace, diverges: int | None) -> tuple[TokenChange, ...]:
-    rows, others = _logit_rows(a), _logit_rows(b)
+    rows, others = logit_rows(a), logit_rows(b)
     writes = a.reading.writes
     if writes:
         end = len(writes) if diverges is None else diverges + 1
@@ -170,53 +175,21 @@ def _token_changes(a: Trace, b: Trace, diverges: int | None) -> tuple[TokenChang
                 position=place,
                 reads=own.labels[place] if place < len(own) and len(rows) == len(own) else "",
                 token=a.reading.outputs(token),
-                before=rows[place].score(token, a),
-                after=others[place].score(token, b),
+                before=_score(rows[place], token, a),
+                after=_score(others[place], token, b),
             )
         )
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Logits:
-    """The logits of a position that there are, by the numbers of their outputs, and log Σ exp of all of them."""
-
-    ids: Numbers
-    values: Numbers
-    log_sum: float
-
-    @property
-    def best(self) -> int:
-        return int(self.ids[self.values.argmax()])
-
-    def score(self, token: int, trace: Trace) -> TokenScore:
-        """What a token is given here, and the likeliest other."""
-        own = self.values[self.ids == token]
-        others = np.where(self.ids == token, -np.inf, self.values)
-        rival = int(others.argmax())
-        logit = float(own[0]) if len(own) else None
-        return TokenScore(
-            logit=logit,
-            log_prob=None if logit is None else logit - self.log_sum,
-            rival=trace.reading.outputs(int(self.ids[rival])) if len(self.ids) > 1 else "",
-            rival_logit=float(self.values[rival]),
-            rival_log_prob=float(self.values[rival]) - self.log_sum,
-        )
-
-
-def _logit_rows(trace: Trace) -> list[_Logits]:
-    """The logits of each position, or of the one output; of a file, those that it kept."""
-    kept = set(trace.kept)
-    if LOGITS in kept or (LOGITS in trace and trace.subject is not None):
-        logits = np.atleast_2d(np.asarray(trace[LOGITS].values, dtype=np.float64))
-        ids = np.arange(logits.shape[1], dtype=np.float64)
-        largest = logits.max(-1)
-        sums = largest + np.log(np.exp(logits - largest[:, None]).sum(-1))
-        return [_Logits(ids, row, float(log_sum)) for row, log_sum in zip(logits, sums, strict=True)]
-    if LOGITS + TOP_IDS not in kept:
-        return []
-    ids, values, sums = (
-        np.asarray(trace[LOGITS + part].values, dtype=np.float64) for part in (TOP_IDS, TOP_VALUES, LOG_SUM)
+def _score(row: LogitRow, token: int, trace: Trace) -> TokenScore:
+    """What a token is given at a position, and the likeliest other."""
+    others = np.where(row.ids == token, -np.inf, row.values)
+    rival, logit = int(others.argmax()), row.logit(token)
+    return TokenScore(
+        logit=logit,
+        log_prob=None if logit is None else logit - row.log_sum,
+        rival=trace.reading.outputs(int(row.ids[rival])) if len(row.ids) > 1 else "",
+        rival_logit=float(row.values[rival]),
+        rival_log_prob=float(row.values[rival]) - row.log_sum,
     )
-    rows = zip(np.atleast_2d(ids), np.atleast_2d(values), np.atleast_1d(sums), strict=True)
-    return [_Logits(own, row, float(log_sum)) for own, row, log_sum in rows]

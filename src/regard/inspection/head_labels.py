@@ -16,6 +16,7 @@ import numpy.typing as npt
 from regard.evaluation.table import Table
 from regard.inspection.axes import key_positions
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 from regard.tasks.reading import Positions
 
 THRESHOLD = 0.5  # of a mean weight
@@ -47,7 +48,8 @@ class HeadLabel:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as data that `json.dumps` takes."""
-        return {**vars(self), "numbers": dict(self.numbers)}
+        found: dict[str, Any] = without_non_finite({**vars(self), "numbers": dict(self.numbers)})
+        return found
 
 
 def label_heads(trace: Trace) -> list[HeadLabel]:

@@ -21,6 +21,7 @@ from regard.evaluation.table import Table
 from regard.inspection.held_out import HeldOut
 from regard.inspection.importance_file import ImportanceFile
 from regard.inspection.interventions import Cut, intervening, sublayers
+from regard.runs.disk import without_non_finite
 from regard.runs.json_files import is_number
 from regard.tasks.options import Options, Progress, no_progress
 from regard.tasks.task import UsableTask
@@ -128,7 +129,7 @@ class Importance:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as data that `json.dumps` takes."""
-        return {
+        facts = {
             "examples": self.n_examples,
             "whole": dict(self.whole),
             "parts": [
@@ -141,6 +142,8 @@ class Importance:
                 for one in self.parts
             ],
         }
+        found: dict[str, Any] = without_non_finite(facts)
+        return found
 
     def __repr__(self) -> str:
         return f"<Importance of {len(self.parts)} parts on {self.n_examples:,} examples>"

@@ -45,7 +45,7 @@ def importance_picture(importance: Importance, *, metric: str = "", title: str =
     for panels, depth, foot in zip(bands, depths, feet, strict=True):
         _draw_band(figure, panels, metric, cell=cell, top=top + _TOP, depth=depth)
         top += _TOP + depth * cell + foot
-    style: dict[str, Any] = {"color": INK, "va": "top", **text_style()}
+    style: dict[str, Any] = {"color": INK, "va": "top", **text_style([title])}
     shown = find_metric(metric)
     heading = title or f"change of {shown.label} when a part is cut"
     figure.text(0.3 / across, 1 - 0.14 / down, safe_label(heading, longest=110), fontsize=12, **style)
@@ -148,7 +148,7 @@ def _draw_panel(
             ink = "white" if abs(strength) > 0.62 else INK
             ground: dict[str, Any] = {} if change.is_sure else {"bbox": _ground(scale(0.5 + 0.5 * strength))}
             axes.text(x, layer, shown, ha="center", va="center", fontsize=7.5, color=ink, **ground)
-    style: dict[str, Any] = {"fontsize": 8.5, "color": INK, **text_style()}
+    style: dict[str, Any] = {"fontsize": 8.5, "color": INK, **text_style(columns)}
     every = max(1, round(0.16 / cell))
     axes.set_xticks(range(0, len(columns), every), [safe_label(column) for column in columns[::every]], **style)
     axes.set_yticks(range(0, n_layers, every), [str(layer) for layer in range(0, n_layers, every)], **style)

@@ -17,6 +17,7 @@ from regard.errors import UsageError
 from regard.evaluation.table import Table, text_width
 from regard.inspection.residual_stream import one_line, recorded_logits, stream_taps, sublayer_name, tensor_of
 from regard.inspection.trace import Trace
+from regard.runs.disk import without_non_finite
 from regard.tasks.offers import can_read_out
 
 Integers = npt.NDArray[np.int64]
@@ -55,32 +56,28 @@ class Lens:
         width. `shown`: how many; where there is one position, all.
         """
         columns = [self._column(position, shown) for position in range(len(self.reads))]
-        names = ("", "reads", *self.sublayers, "output")
-        lines: list[str] = []
-        while columns:
-            fitting = _n_fitting(names, columns, width)
-            block, columns = columns[:fitting], columns[fitting:]
-            heading, *rows = zip(names, *block, strict=True)
-            table = Table(headings=heading, rows=tuple(rows), left=tuple(range(len(heading))))
-            lines += [*([""] if lines else []), *table.lines()]
-        return lines
+        return in_blocks(("", "reads", *self.sublayers, "output"), columns, width)
 
     def _column(self, position: int, shown: int) -> tuple[str, ...]:
         """The cells of one position, the heading first."""
         shown = self.ids.shape[2] if len(self.reads) == 1 else shown
-        cells = (
+        cells = self.cells(position, shown)
+        return str(position), _cut(self.reads[position]), *cells, _cut(self.writes[position])
+
+    def cells(self, position: int, shown: int = 1) -> list[str]:
+        """The likeliest of each state at a position, with their probabilities, each state in a few words."""
+        return [
             ", ".join(
                 f"{_cut(self.tokens[int(id)])} {share:.2f}"
                 for id, share in zip(ids[position, :shown], shares[position, :shown], strict=True)
             )
             for ids, shares in zip(self.ids, self.probabilities, strict=True)
-        )
-        return str(position), _cut(self.reads[position]), *cells, _cut(self.writes[position])
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, as data that `json.dumps` takes."""
         places = range(len(self.reads))
-        return {
+        facts = {
             "positions": [{"reads": self.reads[place], "writes": self.writes[place]} for place in places],
             "states": [
                 {
@@ -98,6 +95,8 @@ class Lens:
                 for state, tap in enumerate(self.taps)
             ],
         }
+        found: dict[str, Any] = without_non_finite(facts)
+        return found
 
     def _likeliest(self, state: int, place: int) -> list[dict[str, Any]]:
         found = zip(self.ids[state, place].tolist(), self.probabilities[state, place].tolist(), strict=True)
@@ -166,6 +165,18 @@ def _cut(token: str) -> str:
     while text_width(text) > _LONGEST:
         text = text.removesuffix("…")[:-1] + "…"
     return text
+
+
+def in_blocks(names: tuple[str, ...], columns: list[tuple[str, ...]], width: int) -> list[str]:
+    """Columns of cells, the heading first, as tables below each other that fit the width, each with the rows' names."""
+    lines: list[str] = []
+    while columns:
+        fitting = _n_fitting(names, columns, width)
+        block, columns = columns[:fitting], columns[fitting:]
+        heading, *rows = zip(names, *block, strict=True)
+        table = Table(headings=heading, rows=tuple(rows), left=tuple(range(len(heading))))
+        lines += [*([""] if lines else []), *table.lines()]
+    return lines
 
 
 def _n_fitting(names: tuple[str, ...], columns: list[tuple[str, ...]], width: int) -> int:

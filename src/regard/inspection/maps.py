@@ -11,6 +11,7 @@ import numpy as np
 
 from regard.errors import UsageError, did_you_mean
 from regard.inspection.axes import OF_MEMORY
+from regard.inspection.map_blocks import Part
 from regard.inspection.named_array import NamedArray
 from regard.inspection.render import attention_atlas, attention_picture
 from regard.inspection.trace import Trace
@@ -18,6 +19,7 @@ from regard.inspection.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+EVERY = Part()
 # e to this is no longer told from 0 beside 1, in float32 and in float16: a weight of 0 needs no mask then.
 UNDERFLOW, UNDERFLOW_IN_HALF = -80.0, -16.0
 
@@ -94,14 +96,27 @@ def column_labels(trace: Trace, path: str) -> tuple[str, ...]:
     return tuple(weights.labels.get(weights.axes[2], ()))
 
 
-def map_picture(trace: Trace, path: str, head: int | None = None, *, gamma: float = 1.0) -> "Figure":
-    """One head of an attention, or the mean over its heads."""
+def map_picture(
+    trace: Trace,
+    path: str,
+    head: int | None = None,
+    *,
+    gamma: float = 1.0,
+    queries: Part = EVERY,
+    keys: Part = EVERY,
+) -> "Figure":
+    """One head of an attention, or the mean over its heads; all of it, or some of its queries (rows) and keys (columns)."""
     weights = masked_weights(trace, path)
     if head is not None:
         check_head(trace, path, head)
     values = weights.values.mean(0) if head is None else weights.values[head]
     of = "mean over heads" if head is None else f"head {head}"
-    rows, columns = row_labels(trace, path), column_labels(trace, path)
+    own, others = queries.within(len(values), "queries"), keys.within(values.shape[1], "keys")
+    values, rows, columns = values[own, others], row_labels(trace, path)[own], column_labels(trace, path)[others]
+    if queries or keys:
+        rows = tuple(f"{number} {label.strip()}" for number, label in enumerate(rows, own.start))
+        columns = tuple(f"{number} {label.strip()}" for number, label in enumerate(columns, others.start))
+        of += f", queries {own.start} to {own.stop - 1}, keys {others.start} to {others.stop - 1}"
     reads = "" if _kind(path) == "cross" else "reads → "
     names = f"{reads}writes" if trace.reading.writes and trace.reading.at(path) is trace.reading.own else "attends"
     return attention_picture(
@@ -158,12 +173,16 @@ def patch_maps(trace: Trace, path: str, head: int | None = None) -> tuple[list[s
     return panels, grids.reshape(-1, *keys.grid)
 
 
-def as_records(trace: Trace, path: str, head: int) -> list[Mapping[str, object]]:
-    """One map as a table: a record per row, with a column per position that is attended to."""
+def as_records(
+    trace: Trace, path: str, head: int, *, queries: Part = EVERY, keys: Part = EVERY
+) -> list[Mapping[str, object]]:
+    """One map as a table: a record per query, with a column per key; of all of them, or of some."""
     check_head(trace, path, head)
     values = trace[f"{path}.weights"].values[head]
-    columns = [f"{number} {label}" for number, label in enumerate(column_labels(trace, path))]
+    own, others = queries.within(len(values), "queries"), keys.within(values.shape[1], "keys")
+    columns = [f"{number} {label}" for number, label in enumerate(column_labels(trace, path))][others]
+    labelled = list(enumerate(zip(row_labels(trace, path), values, strict=True)))[own]
     return [
-        {"position": number, "token": label, **dict(zip(columns, map(float, row), strict=True))}
-        for number, (label, row) in enumerate(zip(row_labels(trace, path), values, strict=True))
+        {"position": number, "token": label, **dict(zip(columns, map(float, row[others]), strict=True))}
+        for number, (label, row) in labelled
     ]

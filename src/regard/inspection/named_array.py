@@ -1,5 +1,6 @@
 """An array with named axes, of which some have a label for each place: what a trace is made of."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.errors import UsageError, did_you_mean
+from regard.runs.disk import without_non_finite
 
 Values = npt.NDArray[np.floating]
 
@@ -57,6 +59,20 @@ class NamedArray:
         return NamedArray(
             self.values[tuple(index)], left, {axis: self.labels[axis] for axis in left if axis in self.labels}
         )
+
+    def to_json(self, *, blob: bool = False) -> dict[str, Any]:
+        """Axes, shape, labels and numbers, as data that `json.dumps` takes: lists in which what is not finite is null, or
+        with `blob` float16 in base64, little end first, row by row, in which it stays."""
+        facts = {
+            "axes": list(self.axes),
+            "shape": list(self.shape),
+            "labels": {axis: list(own) for axis, own in self.labels.items()},
+        }
+        if not blob:
+            return {**facts, "values": without_non_finite(self.values.tolist())}
+        with np.errstate(over="ignore"):
+            half = np.ascontiguousarray(self.values, dtype="<f2")
+        return {**facts, "dtype": "float16", "base64": base64.b64encode(half.tobytes()).decode("ascii")}
 
     def _near(self, name: str) -> str:
         return did_you_mean(name, self.axes)

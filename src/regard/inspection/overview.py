@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from regard.evaluation.table import Table
+from regard.inspection.logit_rows import LogitRow, logit_rows, of_whole_input
 from regard.inspection.maps import find_attention, kinds
 from regard.inspection.trace import Trace
-from regard.inspection.trace_file import LOG_SUM, TOP_IDS, TOP_VALUES
+from regard.runs.disk import without_non_finite
 from regard.tasks.offers import alignment_tap
 
-LOGITS = "logits"
 N_RIVALS = 2  # of a position, beside what was written
 N_ATTENDED = 3
 N_CLASSES = 5
@@ -42,22 +41,6 @@ class Step:
     is_given: bool = False
 
 
-def probabilities(trace: Trace) -> npt.NDArray[np.floating]:
-    """The softmax of the logits: (positions, outputs), or (outputs,).
-
-    Of a trace from a file that kept the largest logits only, zeros in the places of all others.
-    """
-    if trace.subject is None and LOGITS in trace.left_out and LOGITS + TOP_IDS in trace:
-        ids, values, log_sums = (trace[LOGITS + part].values for part in (TOP_IDS, TOP_VALUES, LOG_SUM))
-        found: npt.NDArray[np.floating] = np.zeros(trace.left_out[LOGITS], np.float32)
-        np.put_along_axis(found, ids.astype(np.int64), np.exp(values - log_sums[..., None]), axis=-1)
-        return found
-    logits = trace["logits"].values.astype(np.float64)
-    exponentials = np.exp(logits - logits.max(-1, keepdims=True))
-    shares: npt.NDArray[np.floating] = exponentials / exponentials.sum(-1, keepdims=True)
-    return shares
-
-
 def overview_attention(trace: Trace) -> str:
     """The attention that tells most of what was written: the one that aligns words, else the last layer's."""
     found = kinds(trace)
@@ -71,25 +54,25 @@ def overview_attention(trace: Trace) -> str:
 def steps(trace: Trace) -> list[Step]:
     """Every position of the trace."""
     reading, path = trace.reading, overview_attention(trace)
-    says = probabilities(trace) if "logits" in trace else None
-    by_position = says is not None and says.ndim == 2 and len(says) == len(reading.own)
+    rows = logit_rows(trace)
+    by_position = bool(rows) and not of_whole_input(trace) and len(rows) == len(reading.own)
     weights = trace[f"{path}.weights"] if path else None
     attends = weights is not None and weights.shape[1] == len(reading.own)
     found = []
     for position, label in enumerate(reading.own.labels):
-        own = says[position] if by_position and says is not None else None
+        own = rows[position] if by_position else None
         written = reading.writes[position] if position < len(reading.writes) else None
         attended: tuple[tuple[str, float], ...] = ()
         if attends and weights is not None:
             mean = weights.values[:, position].mean(0)
             names = weights.labels[weights.axes[2]]
-            attended = tuple((names[place].strip(), float(mean[place])) for place in np.argsort(-mean)[:N_ATTENDED])
+            attended = tuple((names[place], float(mean[place])) for place in np.argsort(-mean)[:N_ATTENDED])
         found.append(
             Step(
                 position=position,
                 reads=label,
                 writes="" if written is None else reading.outputs(written),
-                probability=None if own is None or written is None else float(own[written]),
+                probability=None if own is None or written is None else own.probability(written),
                 rivals=() if own is None else tuple(guesses(trace, own, N_RIVALS, but=written)),
                 attended=attended,
                 is_given=position < reading.n_given,
@@ -98,10 +81,9 @@ def steps(trace: Trace) -> list[Step]:
     return found
 
 
-def guesses(trace: Trace, shares: npt.NDArray[np.floating], n: int, *, but: int | None = None) -> list[Guess]:
+def guesses(trace: Trace, row: LogitRow, n: int, *, but: int | None = None) -> list[Guess]:
     """The likeliest outputs but one."""
-    order = [int(number) for number in np.argsort(-shares)[: n + 1] if number != but][:n]
-    return [Guess(text=trace.reading.outputs(number), probability=float(shares[number])) for number in order]
+    return [Guess(text=trace.reading.outputs(number), probability=share) for number, share in row.likeliest(n, but=but)]
 
 
 def step_table(trace: Trace) -> Table:
@@ -113,7 +95,7 @@ def step_table(trace: Trace) -> Table:
         if decodes:
             probability = "given" if step.is_given else "" if step.probability is None else f"{step.probability:.3f}"
             cells += [step.writes.strip() or ("␣" if step.writes else ""), probability]
-        cells += [_list((one.text.strip() or "␣", one.probability) for one in step.rivals), _list(step.attended)]
+        cells += [_list((one.text, one.probability) for one in step.rivals), _list(step.attended)]
         rows.append(tuple(cells))
     written = ("writes", "probability") if decodes else ()
     headings = ("", "reads", *written, "or rather" if decodes else "likeliest", "attends to")
@@ -127,15 +109,15 @@ def step_table(trace: Trace) -> Table:
 
 
 def _list(pairs: Any) -> str:
-    return ", ".join(f"{text} {share:.2f}" for text, share in pairs)
+    return ", ".join(f"{text.strip() or '␣'} {share:.2f}" for text, share in pairs)
 
 
 def class_guesses(trace: Trace) -> list[Guess]:
     """Where one thing is said of the whole input: the likeliest classes."""
-    if "logits" not in trace:
+    rows = logit_rows(trace)
+    if not rows or not of_whole_input(trace) or len(rows[0].ids) < 2:
         return []
-    shares = probabilities(trace)
-    return guesses(trace, shares, N_CLASSES) if shares.ndim == 1 and len(shares) > 1 else []
+    return guesses(trace, rows[0], N_CLASSES)
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
@@ -152,7 +134,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
         }
         for step in steps(trace)
     ]
-    return {
+    facts: dict[str, Any] = {
         "input": trace.title,
         "output": trace.output,
         "attention": overview_attention(trace),
@@ -160,3 +142,5 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "classes": [vars(one) for one in class_guesses(trace)],
         "taps": {name: {"axes": list(trace[name].axes), "shape": list(trace[name].shape)} for name in trace.kept},
     }
+    shown: dict[str, Any] = without_non_finite(facts)
+    return shown

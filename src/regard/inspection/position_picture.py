@@ -16,6 +16,7 @@ from regard.errors import UsageError, did_you_mean
 from regard.inspection.axis_labels import safe_label, text_style
 from regard.inspection.render import INK, RUN_COLOURS, Numbers, make_figure, tidy
 from regard.parts.positions import POSITIONS, Learned, RelativeBias, Rotation, make_positions
+from regard.runs.disk import without_non_finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +46,12 @@ class Panels:
     by_distance: Numbers
     measure: str
     over: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The table and the curve, as data that `json.dumps` takes."""
+        facts = {name: own.tolist() if isinstance(own, np.ndarray) else own for name, own in vars(self).items()}
+        found: dict[str, Any] = without_non_finite(facts)
+        return found
 
 
 def encoding_panels(kind: str, length: int, width: int, *, base: float = 10000.0) -> Panels:
@@ -138,7 +145,7 @@ def positions_picture(panels: Sequence[Panels], *, title: str = "") -> "Figure":
     figure = make_figure(11, 3.9 * len(panels) + 0.4, layout="constrained")
     grid = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(3, 2))
     colours = LinearSegmentedColormap.from_list("signed", _SIGNED)
-    style = {"fontsize": 11, "color": INK, **text_style()}
+    style = {"fontsize": 11, "color": INK, **text_style([title])}
     for (left, right), own in zip(grid, panels, strict=True):
         n_rows, n_columns = own.values.shape
         largest = float(np.abs(own.values).max()) or 1.0

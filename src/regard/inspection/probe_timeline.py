@@ -4,11 +4,13 @@ Reads a run's folder while it is trained, afterwards, or what a crash left of it
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from regard.errors import RegardError, RunError, UsageError
+from regard.errors import DataError, RegardError, RunError, UsageError
+from regard.inspection.lens import in_blocks
 from regard.inspection.probe_folder import read_examples, recorded_steps, trace_file, trace_files
 from regard.inspection.trace import Trace
 from regard.inspection.trace_file import load_trace
@@ -54,10 +56,36 @@ class ProbeTimeline:
             )
         return load_trace(trace_file(folders[step], probe))
 
-    def lines(self) -> list[str]:
-        """For each example, what was written at each step beside the step's loss in training."""
+    def traces(self, probe: int = 0) -> dict[int, Trace]:
+        """The traces of an example by step, as far as they can be read."""
+        found = {}
+        for step in self.steps:
+            if self.outputs[step][probe : probe + 1] != (None,):
+                with suppress(DataError):  # thinned out, or damaged, since
+                    found[step] = self.trace(step, probe)
+        return found
+
+    def lens_lines(self, probe: int = 0, position: int | None = None, *, width: int = 100) -> list[str]:
+        """The logit lens at a position (where the first token is written) by step: what each sublayer would write."""
+        columns: list[tuple[str, ...]] = []
+        names: tuple[str, ...] = ("step", "loss")
+        for step, trace in self.traces(probe).items():
+            lens, loss = trace.lens(top=1), self.losses.get(step)
+            place = min(trace.reading.n_given, len(lens.reads) - 1) if position is None else position
+            if place >= len(lens.reads):
+                continue  # not so much was written at this step
+            names = ("step", "loss", *lens.sublayers, "output")
+            cells = (f"{step:,}", NOTHING if loss is None else f"{loss:.3f}", *lens.cells(place))
+            columns.append((*cells, one_line(lens.writes[place]).strip()))
+        if not columns and position is not None:
+            raise UsageError(f"Nothing was recorded at position {position} of probe example {probe}.")
+        return in_blocks(names, columns, width)
+
+    def lines(self, probes: Sequence[int] | None = None) -> list[str]:
+        """For each example, or some of them, what was written at each step beside the step's loss in training."""
         lines = []
-        for probe, (title, expected) in enumerate(zip(self.titles, self.expected, strict=True)):
+        for probe in range(len(self.titles)) if probes is None else probes:
+            title, expected = self.titles[probe], self.expected[probe]
             rows = [("step", "loss", "written")]
             for step in self.steps:
                 loss, output = self.losses.get(step), self.outputs[step][probe]

@@ -11,14 +11,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from torch import nn
 from torch.random import fork_rng
 
 from regard.config import InspectionConfig
 from regard.errors import RegardError, UsageError
-from regard.inspection.lens import read_lens
-from regard.inspection.named_array import NamedArray, Values
+from regard.inspection.lens_arrays import TOP, lens_arrays, norm_arrays
+from regard.inspection.logit_rows import top_logits
+from regard.inspection.named_array import NamedArray
 from regard.inspection.probe_folder import (
     drop_after,
     read_examples,
@@ -28,9 +28,7 @@ from regard.inspection.probe_folder import (
     write_examples,
     write_step,
 )
-from regard.inspection.residual_stream import stream_or_map_taps, vector_lengths
 from regard.inspection.trace import MOST_BYTES, Subject, Trace, record_pass
-from regard.inspection.trace_file import LOG_SUM, TOP_IDS, TOP_VALUES
 from regard.runs.folder import RunFolder
 from regard.tasks.options import Options
 from regard.tasks.probe_example import ProbeExample
@@ -38,7 +36,6 @@ from regard.tasks.task import Examples, UsableTask
 
 MOST_WRITTEN = 32  # tokens of an output: a model that has learned nothing yet would go on to the limit
 MOST_NUMBERS = 500_000  # of one trace's attention weights, 1 MB in a file; of more, the mean over heads is kept
-TOP = 5  # of the likeliest outputs at each position
 WEIGHTS = "*.weights"
 # The taps of the residual stream, and of what a convolutional network has in its place.
 STREAM = ("*_residual.output", "*embedding.sum", "*embedding.output")
@@ -186,61 +183,17 @@ def kept_arrays(trace: Trace) -> dict[str, NamedArray]:
 
     PATH.weights                    of every attention; of very many, the mean over its heads
     logits.top_ids, .top_values, …  the TOP likeliest outputs at each position, as trace files have it
-    PATH.norm, PATH.lens            (position): the length of the residual stream's vectors after a sublayer, and, by the
-                                    logit lens, the probability of what is written; of a feature map, one number
+    TAP.norm, TAP.lens, …           the length of the residual stream's vectors, and what the lens says (`lens_arrays.py`)
     """
     found = {name: trace[name] for name in trace.names(WEIGHTS)}
     if sum(array.values.size for array in found.values()) > MOST_NUMBERS:
         found = {name: _mean_over_heads(array) for name, array in found.items()}
-    with suppress(UsageError):  # a recurrent network has no residual stream
-        taps = stream_or_map_taps(trace)
-        found |= {_beside(tap, "norm"): _norms(trace[tap]) for tap in taps}
-        lens = read_lens(trace, top=1)
-        found |= {
-            _beside(tap, "lens"): _at_positions(followed, trace[tap])
-            for tap, followed in zip(lens.taps, lens.followed, strict=True)
-        }
-    return found | _top_logits(trace) if "logits" in trace else found
+    with suppress(UsageError):  # a recurrent network has no residual stream, and a convolutional one no lens
+        found |= norm_arrays(trace)
+        found |= lens_arrays(trace, TOP)
+    return found | top_logits(trace, TOP) if "logits" in trace else found
 
 
 def _mean_over_heads(weights: NamedArray) -> NamedArray:
     """All heads of an attention as one; its rows still sum to 1."""
     return NamedArray(weights.values.mean(axis=0, keepdims=True), weights.axes, weights.labels)
-
-
-def _beside(tap: str, name: str) -> str:
-    """Another name in the module of a tap."""
-    return f"{tap.rpartition('.')[0]}.{name}"
-
-
-def _norms(state: NamedArray) -> NamedArray:
-    return _at_positions(vector_lengths(state.values), state)
-
-
-def _at_positions(values: Values, state: NamedArray) -> NamedArray:
-    """Numbers (T,) with the labels of the state (T, D) that they are of; or one number of the whole input, (1,) or ()."""
-    axes = state.axes[:1] if values.shape == state.shape[:1] else ("whole",) * values.ndim
-    return NamedArray(values, axes, {axis: own for axis, own in state.labels.items() if axis in axes})
-
-
-def _top_logits(trace: Trace) -> dict[str, NamedArray]:
-    """The largest logits of each position, best first, the written token in the last place if it is not among them."""
-    logits = trace["logits"]
-    values = np.atleast_2d(logits.values).astype(np.float64)
-    n_top = min(TOP, values.shape[-1])
-    ids = np.argpartition(-values, n_top - 1, axis=-1)[:, :n_top]
-    ids = np.take_along_axis(ids, np.argsort(-np.take_along_axis(values, ids, -1), axis=-1), -1)
-    for position, token in enumerate(trace.reading.writes[: len(ids)] if logits.values.ndim == 2 else ()):
-        if token not in ids[position]:
-            ids[position, -1] = token
-    largest = values.max(-1, keepdims=True)
-    log_sums = largest[:, 0] + np.log(np.exp(values - largest).sum(-1))
-    own = logits.axes[:-1]
-    labels = {axis: texts for axis, texts in logits.labels.items() if axis in own}
-    shape = (*logits.shape[:-1], n_top)
-    top = np.take_along_axis(values, ids, -1).astype(np.float32).reshape(shape)
-    return {
-        f"logits{TOP_IDS}": NamedArray(ids.astype(np.int64).reshape(shape), (*own, "rank"), labels),
-        f"logits{TOP_VALUES}": NamedArray(top, (*own, "rank"), labels),
-        f"logits{LOG_SUM}": NamedArray(log_sums.astype(np.float32).reshape(shape[:-1]), own, labels),
-    }

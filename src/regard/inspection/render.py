@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regard.errors import UsageError
 from regard.inspection.axis_labels import safe_label, text_style
+from regard.inspection.map_blocks import in_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,8 @@ INK = "#333333"
 ENDINGS = (".pdf", ".png", ".svg")
 
 _CELL_INCHES = 0.4
-_LARGEST_MAP_INCHES = 24.0
+_LARGEST_MAP_INCHES = 16.0
+_MOST_LABELS = 100  # of an axis
 # Maps of so few cells have room for the number in each.
 _CELLS_WITH_NUMBERS = 400
 
@@ -53,11 +55,13 @@ def attention_picture(
     """Draw weights (T, S), 0 to 1: a row for each target token (what that step writes), a column for each source token.
 
     NaN stands for masked cells, which are hatched. `rows` and `columns` name the axes; `gamma` as for `labelled_map`.
+    Of long sequences a cell stands for a block of positions, and the legend says so.
     """
     _check_shape(weights, len(target_tokens), len(source_tokens))
-    cell = min(_CELL_INCHES, _LARGEST_MAP_INCHES / max(weights.shape))
+    shown = in_blocks(weights, target_tokens, source_tokens)
+    cell = min(_CELL_INCHES, _LARGEST_MAP_INCHES / max(shown.values.shape))
     figure, axes = labelled_map(
-        weights, target_tokens, source_tokens, cell=cell, legend="attention weight", gamma=gamma
+        shown.values, shown.row_labels, shown.column_labels, cell=cell, legend=shown.legend, gamma=gamma
     )
     name_axes(axes, title=title, rows=rows, columns=columns)
     if weights.size <= _CELLS_WITH_NUMBERS:
@@ -79,7 +83,7 @@ def labelled_map(
     A cell is coloured by its value to the power of `gamma`: below 1 small values are told apart.
     """
     n_rows, n_columns = values.shape
-    font_size = max(5.0, min(11.0, 28 * cell))
+    font_size = max(5.0, min(11.0, 28 * cell * _every(max(values.shape))))
     # A letter is about 0.6 of the font's size wide; labels of columns lean by 45 degrees.
     letter = 0.6 * font_size / 72
     left = 0.5 + letter * _longest(row_labels)
@@ -88,12 +92,12 @@ def labelled_map(
     scale_height = max(height, 1.5)
     figure = make_figure(left + width + 1.2, scale_height + top + 0.2)
     axes = _axes_in_inches(figure, left, top, width, height)
-    image = _draw_map(axes, values, gamma=gamma)
+    image = draw_map(axes, values, gamma=gamma)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    _label_tokens(axes, column_labels, row_labels, font_size=font_size)
+    label_tokens(axes, column_labels, row_labels, font_size=font_size)
     beside = _axes_in_inches(figure, left + width + 0.15, top, 0.14, scale_height)
-    _dress_legend(figure.colorbar(image, cax=beside), legend, gamma=gamma)
+    draw_legend(figure.colorbar(image, cax=beside), legend, gamma=gamma)
     return figure, axes
 
 
@@ -114,9 +118,12 @@ def attention_atlas(
 ) -> "Figure":
     """Draw weights (L, H, T, S) as small maps: a row for each layer, a column for each head, both counted from 0.
 
-    Rows and columns of each map are as in `attention_picture`; short sequences are labelled at the outer maps.
+    Rows and columns of each map are as in `attention_picture`; short sequences are labelled at the outer maps, long ones are
+    shown in blocks.
     """
     _check_shape(weights, len(target_tokens), len(source_tokens), leading=("layers", "heads"))
+    blocks = in_blocks(weights, target_tokens, source_tokens)
+    weights = blocks.values
     n_layers, n_heads, n_rows, n_columns = weights.shape
     labelled = max(n_rows, n_columns) <= 24
     width, height = (max(1.0, 0.13 * n) if labelled else 1.6 for n in (n_columns, n_rows))
@@ -129,19 +136,19 @@ def attention_atlas(
     for layer in range(n_layers):
         for head in range(n_heads):
             axes = _axes_in_inches(figure, left + head * (width + gap), top + layer * (height + gap), width, height)
-            image = _draw_map(axes, weights[layer, head], gamma=gamma)
+            image = draw_map(axes, weights[layer, head], gamma=gamma)
             axes.set_aspect("auto")
             columns = source_tokens if labelled and layer == n_layers - 1 else ()
             rows = target_tokens if labelled and head == 0 else ()
-            _label_tokens(axes, columns, rows, font_size=6, rotation=90)
+            label_tokens(axes, columns, rows, font_size=6, rotation=90)
             if layer == 0:
                 axes.set_title(f"head {head}", fontsize=9, color=INK)
             if head == 0:
                 axes.set_ylabel(f"layer {layer}", fontsize=9, color=INK)
-    style = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
+    style = {"color": INK, "fontsize": 12, "va": "top", **text_style([title])}
     figure.text(left / figure.get_figwidth(), 1, safe_label(title, longest=200), **style)
     beside = _axes_in_inches(figure, left + across + 0.1, top, 0.14, min(4.0, max(1.5, down - gap)))
-    _dress_legend(figure.colorbar(image, cax=beside), "attention weight", gamma=gamma)
+    draw_legend(figure.colorbar(image, cax=beside), blocks.legend, gamma=gamma)
     return figure
 
 
@@ -204,7 +211,8 @@ def _check_shape(weights: NDArray[Any], n_rows: int, n_columns: int, *, leading:
         )
 
 
-def _draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "AxesImage":
+def draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "AxesImage":
+    """Colour cells by their weights, 0 to 1, on the one scale of all maps; NaN is hatched."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     masked = np.ma.masked_invalid(np.asarray(weights, dtype=np.float64))
@@ -216,7 +224,7 @@ def _draw_map(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -> "Ax
     return axes.imshow(masked, cmap=colours, norm=PowerNorm(gamma, vmin=0, vmax=1), aspect="equal")
 
 
-def _label_tokens(
+def label_tokens(
     axes: "Axes",
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
@@ -224,9 +232,9 @@ def _label_tokens(
     font_size: float,
     rotation: int = 45,
 ) -> None:
-    style = {"fontsize": font_size, "color": INK, **text_style()}
-    # Past a hundred tokens there is room for every second label, and so on.
-    every_row, every_column = (math.ceil(len(tokens) / 120) or 1 for tokens in (target_tokens, source_tokens))
+    """Write tokens at the columns and rows of a map, as many as have room."""
+    style = {"fontsize": font_size, "color": INK, **text_style([*source_tokens, *target_tokens])}
+    every_row, every_column = _every(len(target_tokens)), _every(len(source_tokens))
     column_style = style if rotation == 90 else {**style, "ha": "left", "rotation_mode": "anchor"}
     axes.set_xticks(
         range(0, len(source_tokens), every_column),
@@ -238,6 +246,11 @@ def _label_tokens(
         range(0, len(target_tokens), every_row), [safe_label(token) for token in target_tokens[::every_row]], **style
     )
     axes.tick_params(length=0, pad=3)
+
+
+def _every(n_labels: int) -> int:
+    """Which labels have room: past some dozens every second, and so on."""
+    return math.ceil(n_labels / _MOST_LABELS) or 1
 
 
 def _longest(tokens: Sequence[str]) -> int:
@@ -252,7 +265,8 @@ def _write_numbers(axes: "Axes", weights: NDArray[Any], *, gamma: float = 1.0) -
         axes.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", color=colour, fontsize=7)
 
 
-def _dress_legend(legend: "Colorbar", label: str, *, gamma: float = 1.0) -> None:
+def draw_legend(legend: "Colorbar", label: str, *, gamma: float = 1.0) -> None:
+    """Say what the colours of a map are."""
     even = (0, 0.2, 0.4, 0.6, 0.8, 1)  # steps of colour
     legend.set_ticks([round(step ** (1 / gamma), 2) for step in even])
     legend.set_label(label, fontsize=9, color=INK)

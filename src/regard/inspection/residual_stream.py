@@ -49,7 +49,7 @@ def _vectors(trace: Trace) -> list[str]:
 
 def sublayer_name(tap: str) -> str:
     """The sublayer behind which a state of the stream stands: `decoder.0.self_attention`, `embedding`, `stem`."""
-    return tap.rpartition(".")[0].removesuffix("_residual")
+    return tap.removesuffix(".norm").rpartition(".")[0].removesuffix("_residual")
 
 
 def vector_lengths(state: Values) -> Values:
@@ -74,6 +74,8 @@ def residual_norms(trace: Trace) -> NamedArray:
 
     Of a convolutional network (sublayer,): the mean over the pixels of a feature map of their channel vectors' lengths.
     """
+    if trace.subject is None and (kept := trace.names("*.norm")):  # of a file that has no room for the vectors
+        return by_sublayer(trace, kept, [trace[name].values for name in kept])
     taps = stream_or_map_taps(trace)
     trace.record("*_residual.output")
     return by_sublayer(trace, taps, [vector_lengths(trace[tap].values) for tap in taps])

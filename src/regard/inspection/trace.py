@@ -163,10 +163,14 @@ class Trace(Mapping[str, NamedArray]):
         return explain_cell(self, attention, head=head, query=query, key=key)
 
     def lens(self, top: int = 5) -> "Lens":
-        """What the output layer says of the residual stream after each sublayer; its last row is the model's output."""
-        from regard.inspection.lens import read_lens
+        """What the output layer says of the residual stream after each sublayer; its last row is the model's output.
 
-        return read_lens(self, top=top)
+        Of a trace that was read from a file, what was kept of it there.
+        """
+        from regard.inspection.lens import read_lens
+        from regard.inspection.lens_arrays import stored_lens
+
+        return stored_lens(self, top) if self.subject is None else read_lens(self, top=top)
 
     def residual_norms(self) -> NamedArray:
         """The length of the residual stream's vectors: (sublayer, position)."""
@@ -180,11 +184,14 @@ class Trace(Mapping[str, NamedArray]):
 
         return contributions(self, token, position=position)
 
-    def gradients(self, token: str | int = "", *, position: int = -1) -> NamedArray:
-        """How steeply the logit of a token at a position rises with the residual stream: (sublayer, position)."""
+    def gradients(self, token: str | int = "", *, position: int = -1, stack: str = "") -> NamedArray:
+        """How steeply the logit of a token at a position rises with the states of each layer: (sublayer, position).
+
+        stack: encoder or decoder; by default that from which the logits are read
+        """
         from regard.inspection.gradients import gradient_norms
 
-        return gradient_norms(self, token, position=position)
+        return gradient_norms(self, token, position=position, stack=stack)
 
     def head_labels(self) -> "list[HeadLabel]":
         """What each head attends to: the previous token, itself, separators, …; with the numbers behind it."""
@@ -209,6 +216,12 @@ class Trace(Mapping[str, NamedArray]):
         from regard.inspection.beam_tree import grow_tree
 
         return grow_tree(self, beginning)
+
+    def tree_attention(self, tree: "BeamTree", attention: str = "") -> NamedArray:
+        """What each node of a beam tree attended to while it was written: (node, source)."""
+        from regard.inspection.tree_attention import tree_attention
+
+        return tree_attention(self, tree, attention)
 
     def checks(self) -> "Checks":
         """Whether the numbers hold: rows sum to 1, heads add up, cached decoding and the fused kernel give the same."""
@@ -264,11 +277,21 @@ class Trace(Mapping[str, NamedArray]):
 
     # --- kept and shown --------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, full_precision: bool = False) -> Path:
-        """Write the trace as one file, float16 unless `full_precision`; `regard.load_trace` reads it."""
+    def to_json(self) -> dict[str, Any]:
+        """What it is of, its tokens with their offsets, which maps and taps there are, and what can be asked of it."""
+        from regard.inspection.trace_json import trace_json
+
+        return trace_json(self)
+
+    def save(self, path: str | Path, *, full_precision: bool = False, lens: int | None = None) -> Path:
+        """Write the trace as one file, float16 unless `full_precision`; `regard.load_trace` reads it.
+
+        lens: how many of the likeliest the logit lens keeps of each state, 0 for none; by default 5, unless reading the
+        lens of so many positions would take more than about a second
+        """
         from regard.inspection.trace_file import save_trace
 
-        return save_trace(self, path, full_precision=full_precision)
+        return save_trace(self, path, full_precision=full_precision, lens=lens)
 
     def __repr__(self) -> str:
         return f"<Trace of '{self.title}': {len(self)} taps, '{self.output}'>"

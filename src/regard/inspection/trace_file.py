@@ -1,16 +1,14 @@
 """Trace files: a trace as one file in the safetensors format, a JSON manifest and one blob of arrays; read without pickle.
 
 Numbers are float16, unless full precision is asked for, or they are beyond float16's range. Of logits over many outputs only
-the largest of each position are kept, with the written token's, under names of their own:
-
-    logits.top_ids, logits.top_values   (position, rank): the largest, best first; the written token in the last place
-    logits.log_sum                      (position): log Σ exp of all logits, so that value - log_sum is a log-probability
-
-`trace["logits"]` of such a file is refused, as is everything that was left out: the model is needed for it. With full
-precision all logits are kept. A trace that was read has no model (`subject` is None).
+the largest of each position are kept, with the written token's, under names of their own (`logit_rows.py`): all logits of
+such a file are refused, as is everything that was left out, since the model is needed for it. With full precision all are
+kept. A trace that was read has no model (`subject` is None): what its output layer makes of the residual stream, the logit
+lens, is kept beside it (`lens_arrays.py`).
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.errors import DataError, TrainingError, UsageError
+from regard.inspection.lens_arrays import IDS, LENS, RANKS, SHARES, lens_arrays, lens_costs_little
+from regard.inspection.logit_rows import LOG_SUM, TOP_IDS, TOP_VALUES, largest_ids, top_logits
 from regard.inspection.named_array import NamedArray
 from regard.inspection.trace import Trace
 from regard.inspection.trace_manifest import (
@@ -36,12 +36,11 @@ from regard.runs.arrays import load_arrays, save_arrays
 MOST_FILE = 1024 * MEGABYTE
 MANY_OUTPUTS, TOP_LOGITS = 1000, 100  # outputs from which on only so many logits of each position are kept
 IMAGE = "regard.image"
-TOP_IDS, TOP_VALUES, LOG_SUM = ".top_ids", ".top_values", ".log_sum"
 _HALF = np.finfo(np.float16)
 
 
-def save_trace(trace: Trace, path: str | Path, *, full_precision: bool = False) -> Path:
-    """Write a trace; what is there under that name stays whole until the new one is."""
+def save_trace(trace: Trace, path: str | Path, *, full_precision: bool = False, lens: int | None = None) -> Path:
+    """Write a trace; what is there under that name stays whole until the new one is. `lens`: as `Trace.save` has it."""
     path = Path(path)
     full_precision = full_precision and trace.full_precision
     arrays: dict[str, NamedArray] = {}
@@ -50,14 +49,15 @@ def save_trace(trace: Trace, path: str | Path, *, full_precision: bool = False) 
         array = trace[name]
         if not full_precision and array.axes[-1:] == ("output",) and array.shape[-1] > MANY_OUTPUTS:
             left_out[name] = array.shape
-            arrays.update(_top_logits(trace, name, array))
+            arrays.update(top_logits(trace, TOP_LOGITS, name))
         else:
             arrays[name] = array
+    arrays |= _lens(trace, lens)
     outputs = {*trace.reading.writes, *_occurring(arrays)}
     manifest = make_manifest(trace, arrays, outputs=sorted(outputs))
     exact = (TOP_IDS, TOP_VALUES, LOG_SUM)  # few numbers, from which probabilities are made
     stored = {
-        name: array.values if full_precision or name.endswith(exact) else _half(array.values)
+        name: array.values if full_precision or name.endswith(exact) else _compact(array.values)
         for name, array in arrays.items()
     }
     manifest |= {
@@ -105,6 +105,7 @@ def load_trace(path: str | Path) -> Trace:
 def _trace(stored: Mapping[str, npt.NDArray[Any]], manifest: Mapping[str, Any]) -> Trace:
     reading, positions = read_reading(manifest, stored.get(IMAGE))
     arrays = read_arrays(manifest, stored, positions)
+    _check_ranked(arrays)
     if not isinstance(manifest["full_precision"], bool):
         raise ValueError("it does not say how precise it is")
     title, output = read_texts([manifest["title"], manifest["output"]])
@@ -120,6 +121,21 @@ def _trace(stored: Mapping[str, npt.NDArray[Any]], manifest: Mapping[str, Any]) 
     )
 
 
+def _check_ranked(arrays: Mapping[str, NamedArray]) -> None:
+    """Numbers of outputs must be whole, and have their logits or probabilities beside them; ValueError where not."""
+    beside = {TOP_IDS: ((TOP_VALUES,), (LOG_SUM,)), IDS: ((SHARES,), (LENS, RANKS))}
+    for name, array in arrays.items():
+        ending = next((ending for ending in beside if name.endswith(ending)), None)
+        if ending is None:
+            continue
+        ranked, single = beside[ending]
+        whole = np.issubdtype(array.values.dtype, np.integer) and array.values.ndim in (1, 2)
+        fits = all(arrays[name.removesuffix(ending) + one].shape == array.shape for one in ranked)
+        fits &= all(arrays[name.removesuffix(ending) + one].shape == array.shape[:-1] for one in single)
+        if not (whole and fits and array.values.size and array.values.min() >= 0):
+            raise ValueError(f"{name[:100]} does not fit the numbers beside it")
+
+
 def _refuse(path: Path, why: str) -> NoReturn:
     raise DataError(
         f"{path} is not a trace that can be read: {why}.", "Write it again: regard.load(RUN).trace(…).save(FILE)"
@@ -130,46 +146,34 @@ def _first_line(error: Exception) -> str:
     return "".join(one if one.isprintable() else " " for one in str(error)[:200])
 
 
-def _half(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """As float16, unless numbers are too large for it, or all of them too small."""
+def _lens(trace: Trace, top: int | None) -> dict[str, NamedArray]:
+    """What the lens says, of a model that has one; unasked (None) only if that takes no more than a second."""
+    if trace.subject is None or top == 0:
+        return {}
+    if top is not None:
+        return lens_arrays(trace, top)
+    with suppress(UsageError):  # a recurrent or convolutional network
+        if lens_costs_little(trace):
+            return lens_arrays(trace)
+    return {}
+
+
+def _compact(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """As float16, unless numbers are too large for it, or all of them too small; numbers of outputs and ranks as int32."""
     if not np.issubdtype(values.dtype, np.floating):
-        return values
+        return values.astype(np.int32)
     sizes = np.abs(values[np.isfinite(values)])
     largest = sizes.max(initial=0.0)
     fits = largest == 0 or _HALF.smallest_normal <= largest <= _HALF.max
     return values.astype(np.float16 if fits else np.float32)
 
 
-def _top_logits(trace: Trace, name: str, array: NamedArray) -> dict[str, NamedArray]:
-    """The largest logits of each position, best first; in the last place the written token's, if it is not among them."""
-    logits = np.asarray(array.values, dtype=np.float64)
-    top: Any = _largest(logits)
-    if logits.ndim == 2:
-        for position, token in enumerate(trace.reading.writes[: len(top)]):
-            if token not in top[position]:
-                top[position, -1] = token
-    largest = logits.max(-1)
-    log_sum = largest + np.log(np.exp(logits - largest[..., None]).sum(-1))
-    axes, labels = array.axes, {axis: own for axis, own in array.labels.items() if axis != "output"}
-    values = np.take_along_axis(logits, top, axis=-1)
-    return {
-        f"{name}{TOP_IDS}": NamedArray(top, (*axes[:-1], "rank"), labels),
-        f"{name}{TOP_VALUES}": NamedArray(values.astype(np.float32), (*axes[:-1], "rank"), labels),
-        f"{name}{LOG_SUM}": NamedArray(np.asarray(log_sum, dtype=np.float32), axes[:-1], labels),
-    }
-
-
-def _largest(logits: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """(…, V) to the numbers (…, top) of the largest, best first."""
-    return np.argsort(-logits, axis=-1, kind="stable")[..., :TOP_LOGITS].astype(np.int64)
-
-
 def _occurring(arrays: Mapping[str, NamedArray]) -> set[int]:
     """The numbers of all outputs that a reader may ask the names of."""
     found: set[int] = set()
     for name, array in arrays.items():
-        if name.endswith(TOP_IDS):
+        if name.endswith((TOP_IDS, IDS)):
             found.update(np.unique(array.values).astype(int).tolist())
         elif array.axes[-1:] == ("output",):
-            found.update(np.unique(_largest(array.values)).tolist())
+            found.update(np.unique(largest_ids(array.values, TOP_LOGITS)).tolist())
     return found

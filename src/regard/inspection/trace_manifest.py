@@ -138,6 +138,8 @@ def read_arrays(manifest: Mapping[str, Any], stored: Arrays, positions: Sequence
         values = stored[name]
         if values.dtype in (np.float16, np.float32):
             values = values.astype(np.float32)  # a copy, which may be written to
+        elif values.dtype == np.int32:
+            values = values.astype(np.int64)
         if values.ndim != len(axes) or len(axes) > MOST_LAYERED or values.dtype not in (np.float32, np.int64):
             raise ValueError(f"{name[:100]} has the shape {values.shape} of {values.dtype}, and {len(axes)} axes")
         if not isinstance(entry["labels"], dict):

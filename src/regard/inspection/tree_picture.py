@@ -48,7 +48,7 @@ def tree_picture(tree: BeamTree, *, title: str = "", pruned: bool = True) -> "Fi
         axes.set(xlim=(begin - 0.4, begin - 0.4 + across), ylim=(-(rows - 0.35) * _ROW, 0.55))
         axes.axis("off")
         _draw_band(axes, tree, columns, widths, band)
-    style: dict[str, Any] = {"color": INK, "fontsize": 12, "va": "top", **text_style()}
+    style: dict[str, Any] = {"color": INK, "fontsize": 12, "va": "top", **text_style([title])}
     figure.text(0.25 / across, 1 - 0.1 / height, safe_label(title or _about(tree), longest=120), **style)
     _draw_legend(figure, tree, drawn)
     return figure

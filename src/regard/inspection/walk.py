@@ -10,7 +10,8 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.inspection.axes import key_positions
-from regard.inspection.overview import guesses, probabilities
+from regard.inspection.logit_rows import logit_rows, of_whole_input
+from regard.inspection.overview import guesses
 from regard.inspection.tap_names import tap_phrase
 from regard.inspection.trace import Trace
 from regard.tasks.reading import Positions
@@ -48,11 +49,12 @@ class Walk:
 
 
 def walk(trace: Trace, position: int | None = None) -> Walk:
-    """Follow a position of the model's output (by default where the last token is written) through the model."""
-    reading, own = trace.reading, trace.reading.own
+    """Follow a position through the model: by default where a prompt is gone on from, or the last token is written; of what
+    is said of a whole input, the first, from which most models read it."""
+    own = trace.reading.own
     if not len(own):
         raise UsageError("This model has no positions that could be followed.", "Look at its taps: --tap NAME.")
-    place = (len(reading.writes) or len(own)) - 1 if position is None else position
+    place = _default_place(trace) if position is None else position
     if not 0 <= place < len(own):
         raise UsageError(f"There are the positions 0 to {len(own) - 1}, and no {place}.", "Positions count from 0.")
     ids = f"id {own.ids[place]}" if own.ids else ""
@@ -62,6 +64,15 @@ def walk(trace: Trace, position: int | None = None) -> Walk:
     ]
     steps += [_station(trace, name, place) for name in _stations(trace)]
     return Walk(position=place, reads=own.labels[place], steps=(*steps, *_said(trace, place)))
+
+
+def _default_place(trace: Trace) -> int:
+    reading = trace.reading
+    if logit_rows(trace) and of_whole_input(trace):
+        return 0
+    if reading.causal and reading.memory is None:  # a language model, and its prompt
+        return min(reading.n_given, len(reading.own) - 1)
+    return (len(reading.writes) or len(reading.own)) - 1
 
 
 def _texts(trace: Trace) -> list[WalkStep]:
@@ -100,7 +111,9 @@ def _station(trace: Trace, name: str, place: int) -> WalkStep:
         most = [f"{keys[int(row.argmax())].strip()} {row.max():.2f}" for row in rows[:N_SHOWN]]
         more = f", … ({len(rows)} heads)" if len(rows) > N_SHOWN else ""
         return WalkStep(name=module, about="each head attends most to", numbers=", ".join(most) + more)
-    if place >= len(array.values):
+    if trace.reading.own.grid is not None and tap == "patches":
+        place -= len(trace.reading.own) - len(array.values)  # a class token stands in front of the patches
+    if not 0 <= place < len(array.values):
         return WalkStep(name=name, about="not at this position", numbers="")
     return WalkStep(name=name, about=tap_phrase(name), numbers=_vector(array.values[place]))
 
@@ -112,21 +125,19 @@ def _vector(values: Any) -> str:
 
 def _said(trace: Trace, place: int) -> list[WalkStep]:
     """The logits, and what becomes of them."""
-    if "logits" not in trace:
+    rows = logit_rows(trace)
+    if not rows:
         return []
-    logits, shares = trace["logits"].values, probabilities(trace)
-    of_all = logits.ndim == 1
-    own, likely = (logits, shares) if of_all else (logits[place], shares[place])
-    steps = [WalkStep(name="logits", about="a number for each output", numbers=_vector(own))]
-    if len(own) > 1:
-        likeliest = ", ".join(
-            f"{one.text.strip()} {one.probability:.3f}" for one in guesses(trace, likely, N_LIKELIEST)
-        )
+    of_all = of_whole_input(trace)
+    own = rows[0] if of_all else rows[place]
+    steps = [WalkStep(name="logits", about="a number for each output", numbers=_vector(own.values))]
+    if len(own.ids) > 1:
+        likeliest = ", ".join(f"{one.text.strip()} {one.probability:.3f}" for one in guesses(trace, own, N_LIKELIEST))
         steps.append(WalkStep(name="softmax", about="the likeliest", numbers=likeliest))
     written = trace.reading.written(place)
     if written and not of_all:
-        number = trace.reading.writes[place]
         given = " (given)" if place < trace.reading.n_given else ""
-        chosen = f"'{written.strip()}', probability {likely[number]:.3f}{given}"
+        share = own.probability(trace.reading.writes[place])
+        chosen = f"'{written.strip()}', probability {'?' if share is None else f'{share:.3f}'}{given}"
         steps.append(WalkStep(name="output", about="what is written there", numbers=chosen))
     return steps

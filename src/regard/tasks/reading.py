@@ -7,6 +7,7 @@ who stands at each position, one forward pass over all of it, and the same once 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ class Reading:
     memory:   what a decoder attends to, where it attends to something else than itself
     writes:   the token that is written at each position of a decoder, and
     n_given:  how many of the first of them were given, not written: a prompt
-    cached:   the logits (T, V) of the same by cached decoding, token by token; None where nothing is decoded
+    cached:   the logits (N, V) of the same by cached decoding, in pieces that end at N given positions; None where nothing
+              is decoded
     watch:    the beam search for an output, watched, behind a given beginning of it; None where nothing is decoded
     result:   what the task makes of hypotheses that such a search found
     beginning:  what of the output was forced
@@ -75,7 +77,7 @@ class Reading:
     memory: Positions | None = None
     writes: tuple[int, ...] = ()
     n_given: int = 0
-    cached: Callable[[], Tensor] | None = None
+    cached: Callable[[Sequence[int]], Tensor] | None = None
     watch: Callable[[Sequence[int]], WatchedSearch] | None = None
     result: Callable[[Decoded], Result] | None = None
     beginning: tuple[int, ...] = ()
@@ -162,11 +164,14 @@ def image_positions(model: object) -> Positions:
 
 
 @torch.inference_mode()
-def step_by_step(model: Any, inputs: Any, ids: Sequence[int], device: torch.device) -> Tensor:
-    """The logits (T, V) behind each of some tokens, each read alone, behind the KV cache of those before."""
+def step_by_step(model: Any, inputs: Any, ids: Sequence[int], device: torch.device, ends: Sequence[int]) -> Tensor:
+    """The logits (N, V) at N positions of some tokens, which are read piece by piece, behind the KV cache of those before.
+
+    ends: the positions at which pieces end, in order; of all positions, each token is read alone
+    """
     state, found = model.start(inputs), []
-    for id in ids:
-        logits, state = model.step(state, torch.tensor([[id]], device=device))
+    for begin, end in pairwise((-1, *ends)):
+        logits, state = model.step(state, torch.tensor([ids[begin + 1 : end + 1]], device=device))
         found.append(logits[0])
     return torch.stack(found)
 
@@ -209,7 +214,7 @@ def decoder_reading(
         memory=memory,
         writes=(*tokenizer.prefix, *written),
         n_given=len(tokenizer.prefix),
-        cached=lambda: step_by_step(model, inputs, reads, device),
+        cached=lambda ends: step_by_step(model, inputs, reads, device, ends),
         watch=lambda beginning: generator.watch(
             inputs if searched is None else searched, limit, beginning, prompt=prompt, rules=rules
         ),

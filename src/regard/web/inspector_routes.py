@@ -17,9 +17,9 @@ from regard.web.trace_parts import (
     gradient_facts,
     map_bundle,
     rollout_bundle,
+    tree_facts,
 )
 from regard.web.trace_request import Name, TraceRequest
-from regard.web.tree_bundle import tree_facts
 
 Id = Annotated[str, Query(max_length=20)]
 Path = Annotated[str, Query(max_length=300)]

@@ -22,9 +22,8 @@ from regard.web.position_bundle import position_bundle
 from regard.web.run_routes import token_facts
 from regard.web.session import KeptTrace, Session
 from regard.web.trace_bundle import Bundle, row_bundle, trace_bundle
-from regard.web.trace_parts import embedding_bundle
+from regard.web.trace_parts import embedding_bundle, tree_facts
 from regard.web.trace_request import OtherInput, TraceRequest
-from regard.web.tree_bundle import tree_facts
 
 MOST_ROWS, MOST_PROBES = 24 * 2**20, 24 * 2**20  # bytes of the arithmetic of cells, and of probes' traces
 N_POSITIONS, D_POSITIONS = 100, 64  # of the explorer of positional encodings

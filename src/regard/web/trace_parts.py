@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import UsageError
+from regard.inspection import maps
 from regard.inspection.attention_replay import recorded
 from regard.inspection.trace import Trace
 from regard.web.trace_bundle import Bundle, compact, page_weights, positions_of
@@ -41,6 +42,12 @@ def map_bundle(trace: Trace, tap: str) -> Bundle:
     if array.values.ndim != 3 or array.axes[0] != "channel":
         raise UsageError(f"{tap} is not a feature map.", "Choose one of those that the page lists.")
     return {"tap": tap, "axes": list(array.axes)}, {"map": np.asarray(array.values, np.float32)}
+
+
+def tree_facts(trace: Trace) -> dict[str, Any]:
+    """The beam's tree, with what each node attended to where there is a source to attend to."""
+    tree = trace.beam_tree()
+    return tree.to_json(trace.tree_attention(tree) if "cross" in maps.kinds(trace) else None)
 
 
 def rollout_bundle(trace: Trace, stack: str) -> Bundle:

@@ -146,7 +146,7 @@ class LanguageModelTask(RunningTextTask):
             outputs=partial(token_label, self.tokenizer),
             writes=tuple(writes),
             n_given=max(0, len(prompt) - 1 - cut),
-            cached=lambda: step_by_step(model, 1, reads, device),
+            cached=lambda ends: step_by_step(model, 1, reads, device, ends),
             watch=lambda beginning: continuer.watch(text, beginning),
             result=lambda decoded: continuer.continuation(text, decoded),
             causal=True,
