@@ -16,7 +16,8 @@ from torch import nn
 from regard import runtime
 from regard.api.engine import Chosen, EngineWish, can_embed, choose_engine
 from regard.config import RunConfig
-from regard.decoding.engine import EncodingEngine, SearchEngine
+from regard.decoding.engine.encoding_engine import EncodingEngine
+from regard.decoding.engine.search_engine import SearchEngine
 from regard.errors import UsageError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.baselines.verdict import judge

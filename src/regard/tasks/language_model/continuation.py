@@ -13,7 +13,7 @@ import torch
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.text.tokenizer import Tokenizer
-from regard.decoding.engine import GenerationEngine
+from regard.decoding.engine.generation_engine import GenerationEngine
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
 from regard.decoding.result import Decoded, Hypothesis

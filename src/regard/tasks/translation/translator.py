@@ -13,9 +13,9 @@ from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
 from regard.data.text.sentence_splitting import Span, count_sentences, separator, split_to_fit
-from regard.decoding.engine import SourceSentence, TranslationEngine
+from regard.decoding.engine.translation_engine import SourceSentence, TranslationEngine
 from regard.decoding.ensemble import Ensemble
-from regard.decoding.result import Decoded
+from regard.decoding.result import Decoded, Hypothesis
 from regard.decoding.rules import ForcedPrefix, Rule
 from regard.errors import UsageError
 from regard.evaluation.alignment import Link, as_pharaoh
@@ -169,16 +169,16 @@ class LineTranslator:
             check_alignable(self.models[0])
         parts = self._segments(texts, prefixes)
         found = self._by_engine(parts, progress)
-        left = [number for number, one in enumerate(found) if one is None]
-        searched = in_batches(
-            [len(parts[number].source) for number in left],
-            lambda numbers: self._translate([parts[left[number]] for number in numbers]),
-            batch_size=self.generator.decoding.batch_size,
-            name=lambda number: f"The line '{excerpt(parts[left[number]].text)}'",
-            progress=progress,
-        )
-        for number, outputs in zip(left, searched, strict=True):
-            found[number] = outputs
+        if left := [number for number, one in enumerate(found) if one is None]:
+            searched = in_batches(
+                [len(parts[number].source) for number in left],
+                lambda numbers: self._translate([parts[left[number]] for number in numbers]),
+                batch_size=self.generator.decoding.batch_size,
+                name=lambda number: f"The line '{excerpt(parts[left[number]].text)}'",
+                progress=progress,
+            )
+            for number, outputs in zip(left, searched, strict=True):
+                found[number] = outputs
         numbers_of: list[list[int]] = [[] for _ in texts]
         for number, part in enumerate(parts):
             numbers_of[part.line].append(number)
@@ -267,23 +267,21 @@ class LineTranslator:
             start=self.vocabulary.target.prefix,
             config=self.generator.decoding,
             with_log_probs=options.log_probs,
+            with_attention=options.align,
             progress=progress,
         )
-        found: list[Any] = [one and tuple(map(self.generator.output, one.hypotheses)) for one in decoded]
-        if not options.align:
-            return found
-        having = [number for number, one in enumerate(found) if one is not None]
-        aligned = in_batches(
-            [len(parts[number].source) for number in having],
-            lambda numbers: self._aligned(
-                [parts[having[number]] for number in numbers], [found[having[number]] for number in numbers]
-            ),
-            batch_size=self.generator.decoding.batch_size,
-            name=lambda number: f"The line '{excerpt(parts[having[number]].text)}'",
-        )
-        for number, outputs in zip(having, aligned, strict=True):
-            found[number] = outputs
-        return found
+        return [
+            one and tuple(self._output(part, own) for own in one.hypotheses)
+            for part, one in zip(parts, decoded, strict=True)
+        ]
+
+    def _output(self, part: _Segment, hypothesis: Hypothesis) -> Output:
+        """What is told of a hypothesis of another engine, with its links between words where it has its attention."""
+        output = self.generator.output(hypothesis)
+        if hypothesis.attention is None:
+            return output
+        links = link_words(self.vocabulary, part.text, output.ids, hypothesis.attention)
+        return replace(output, alignment=tuple(links))
 
     def unsupported(self) -> str:
         """Why another engine cannot do what is asked for, if it cannot."""
