@@ -115,7 +115,7 @@ class Continuer:
         decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
         never = tokenizer.unwritten(unknown=True)
-        self.generator = Generator(tokenizer, decoder, decoding, options, device=self.device, never=never)
+        self.generator = Generator(tokenizer, decoder, decoding, options, network=model, never=never)
         self.options = options
 
     def unsupported(self, rows: Sequence[Sequence[int]], *, alone: bool) -> str:
