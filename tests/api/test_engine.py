@@ -392,6 +392,16 @@ def test_a_network_that_was_changed_or_is_listened_to_is_searched_by_ours(own: P
         assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
 
 
+def test_a_network_that_the_caller_holds_is_watched_from_the_start(own: Path) -> None:
+    network = loaded(own, "torch").model
+    run = loaded(own, "ctranslate2", model=network)
+    before = run.translate("a dog runs", beam=1).score
+    assert before == pytest.approx(loaded(own, "ctranslate2").translate("a dog runs", beam=1).score)
+    with torch.no_grad():
+        network.output.weight[3:] *= 0.5
+    assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
+
+
 # --- language models --------------------------------------------------------------------------------------------------
 
 PROMPTS = ["the dog", "", "a red house sees the", "a"]
