@@ -1,11 +1,11 @@
 """`regard translate` and `regard generate` by their engine, against CTranslate2 by itself: at its best setting, and as its
 documentation shows.
 
-All have the same converted weights and search in the same way: translators with a beam, language models greedily. Translators
-are timed from text to text: the library with the tokenizer around it and nothing else, ours with all that the command does.
-As a generator the library gets ready tokens and gives tokens, ours reads and writes text. The best setting of the library is
-the faster of one worker a core with one thread each, and one worker with all threads; in the documentation it is given
-neither, nor a size of batches. With a shortlist the library is ours alone; what it loses is measured too.
+All have the same converted weights and search in the same way: translators with a beam, language models greedily.
+Translators are timed from text to text: the library with the tokenizer around it and nothing else, ours with all that the
+command does. As a generator the library gets ready tokens and gives tokens, ours reads and writes text. The best setting of
+the library is the faster of one worker a core with one thread each, and one worker with all threads; in the documentation it
+is given neither, nor a size of batches. With a shortlist the library is ours alone; what it loses is measured too.
 
 transformer-tiny is trained until its outputs look like sentences, transformer-base until they end. Language models write as
 many tokens as they are asked for, and need no training.
