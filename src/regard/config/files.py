@@ -159,7 +159,7 @@ def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: s
 
 def _checked(table: type[Any], values: Mapping[str, Any], *, origin: str, path: str = "") -> dict[str, Any]:
     """The values as the fields of a dataclass take them, every key and type checked."""
-    hints = _type_hints(table)
+    hints = _type_hints(typing.cast(Any, table))
     options = {field.name: field.metadata for field in dataclasses.fields(typing.cast(Any, table))}
     arguments: dict[str, Any] = {}
     for key, value in values.items():
@@ -240,7 +240,8 @@ def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str =
 
 def changed(table: Table, settings: Mapping[str, Any], *, origin: str) -> Table:
     """Return a table with those keys changed, checked as in a run file; `origin` names the caller in messages."""
-    return dataclasses.replace(typing.cast(Any, table), **_checked(type(table), settings, origin=origin))  # type: ignore[no-any-return]
+    new: Table = dataclasses.replace(typing.cast(Any, table), **_checked(type(table), settings, origin=origin))
+    return new
 
 
 def to_tables(config: RunConfig) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from regard.config import DataConfig, DecodingConfig, RunConfig, changed
 from regard.config.keywords import DataSettings, DecodingSettings
@@ -81,12 +81,12 @@ def make_options(kind: type[OptionsType], config: RunConfig, given: Mapping[str,
     A name that the task does not have is refused, with the near one.
     """
     spec = find_spec(config.task)
-    names = _names(kind, spec.name)
+    names = _names(cast(Any, kind), spec.name)
     for name in given:
         if name not in names.all:
             raise UsageError(f"'{name}' does not apply to {spec.name} runs.", near_name(name, names.all))
     # One text where several may be given is one of them, not its letters.
-    own = {
+    own: dict[str, Any] = {
         name: (value,) if name in names.several and isinstance(value, str) else value
         for name, value in given.items()
         if name in names.own
