@@ -1,10 +1,11 @@
 """`regard translate` and `regard generate` by their engine, against CTranslate2 by itself: at its best setting, and as its
 documentation shows.
 
-All have the same converted weights and search in the same way: translators with a beam, language models greedily. Ours is
-timed from text to text, with all that the command does; the library gets ready tokens and gives tokens. The best setting of
-the library is the faster of one worker a core with one thread each, and one worker with all threads; in the documentation
-it is given neither, nor a size of batches. With a shortlist the library is ours alone; what it loses is measured too.
+All have the same converted weights and search in the same way: translators with a beam, language models greedily.
+Translators are timed from text to text: the library with the tokenizer around it and nothing else, ours with all that the
+command does. As a generator the library gets ready tokens and gives tokens, ours reads and writes text. The best setting of
+the library is the faster of one worker a core with one thread each, and one worker with all threads; in the documentation it
+is given neither, nor a size of batches. With a shortlist the library is ours alone; what it loses is measured too.
 
 transformer-tiny is trained until its outputs look like sentences, transformer-base until they end. Language models write as
 many tokens as they are asked for, and need no training.
@@ -200,13 +201,16 @@ class Serving:
         import ctranslate2
 
         library = ctranslate2.Translator(str(self.engine.folder), device="cpu", **self.settings)
-        source = self.run.task.vocabulary.source
-        names = self.engine.source_names
-        rows = [[names[id] for id in (*ids, source.end_id)] for ids in source.encode_batch(sentences)]
+        source, target = self.run.task.vocabulary.source, self.run.task.vocabulary.target
+        names, ids_of = self.engine.source_names, self.engine.ids
         batches = {} if self.is_documented else {"max_batch_size": TOKENS, "batch_type": "tokens"}
-        return lambda tokens: library.translate_batch(
-            list(tokens), beam_size=BEAM, max_decoding_length=longest, **batches
-        ), rows
+
+        def translate(texts: Sequence[str]) -> list[str]:
+            rows = [[names[id] for id in (*ids, source.end_id)] for ids in source.encode_batch(list(texts))]
+            found = library.translate_batch(rows, beam_size=BEAM, max_decoding_length=longest, **batches)
+            return [target.decode([ids_of[name] for name in one.hypotheses[0]]) for one in found]
+
+        return translate, sentences
 
     def generation(self, own: Amount) -> tuple[Callable[[Sequence[Any]], object], Sequence[Any]]:
         tokenizer = self.run.task.tokenizer

@@ -15,7 +15,8 @@ import regard
 from regard.api import engine as module
 from regard.api import engine_trial
 from regard.api.engine import FILE, EngineWish, choose_engine
-from regard.decoding.engine import EncodingEngine, EngineSettings
+from regard.decoding.engine.encoding_engine import EncodingEngine
+from regard.decoding.engine.library import EngineSettings
 from regard.errors import UsageError
 from regard.parts.taps import recording
 

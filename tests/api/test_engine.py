@@ -17,9 +17,11 @@ from regard.api import engine_trial
 from regard.api.engine import FILE, KEPT, EngineWish
 from regard.cli.engine import EngineOptions
 from regard.config import DecodingConfig
-from regard.decoding.engine import EngineSettings, TranslationEngine
+from regard.decoding.engine.library import EngineSettings
+from regard.decoding.engine.translation_engine import TranslationEngine
 from regard.errors import UsageError
 from regard.parts.taps import recording
+from regard.tasks.translation.alignment import cross_attention, link_words
 
 LINES = ["a dog runs", "the big cat", "", "the old man sees a red tree", "a"]
 
@@ -61,6 +63,34 @@ def test_n_best_prefixes_and_alignments_are_the_same(own: Path) -> None:
         assert other.score <= one.score + 1e-4
     scores = [output.score for output in engine[0].outputs]
     assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("prefix", ["", "der"])
+def test_alignments_are_the_engines_own_and_those_of_the_network(own: Path, beam: int, prefix: str) -> None:
+    run = loaded(own, "ctranslate2")
+    n_best = min(2, beam)
+    given = [line for line in LINES if line] * 3  # several of a length, which share a batch where they may
+    found = run.translate(given, beam=beam, n_best=n_best, prefixes=[prefix] * len(given), align=True)
+    vocabulary = run.task.vocabulary
+    for line, one in zip(given, found, strict=True):
+        assert len(one.outputs) == n_best
+        for output in one.outputs:
+            source = [*vocabulary.source.encode(line), vocabulary.source.end_id]
+            weights = cross_attention(run.model, vocabulary, source, output.ids)
+            links = link_words(vocabulary, line, output.ids, weights)
+            assert output.alignment is not None
+            assert [(link.source, link.target) for link in links] == [(x.source, x.target) for x in output.alignment]
+            scores = [link.score for link in links]
+            assert [link.score for link in output.alignment] == pytest.approx(scores, abs=1e-5)
+    assert any(output.alignment for one in found for output in one.outputs)
+
+
+def test_an_alignment_by_the_engine_asks_nothing_of_the_network(own: Path) -> None:
+    run = loaded(own, "ctranslate2")
+    assert run.engine.engine is not None
+    run.model.forward = run.model.states = None
+    assert run.translate("a dog runs", beam=2, align=True).outputs[0].alignment is not None
 
 
 def test_without_log_probabilities_the_text_is_the_same(own: Path) -> None:
@@ -360,6 +390,16 @@ def test_a_network_that_was_changed_or_is_listened_to_is_searched_by_ours(own: P
         else:
             run.model.decoder_norm = changed
         assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
+
+
+def test_a_network_that_the_caller_holds_is_watched_from_the_start(own: Path) -> None:
+    network = loaded(own, "torch").model
+    run = loaded(own, "ctranslate2", model=network)
+    before = run.translate("a dog runs", beam=1).score
+    assert before == pytest.approx(loaded(own, "ctranslate2").translate("a dog runs", beam=1).score)
+    with torch.no_grad():
+        network.output.weight[3:] *= 0.5
+    assert run.translate("a dog runs", beam=1).score != pytest.approx(before, abs=1e-3)
 
 
 # --- language models --------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_a_place_where_nothing_can_be_written(run: Run[Any], tmp_path: Path, mon
 
 
 def test_a_network_of_ones_own(run: Run[Any], trained: Path, tmp_path: Path) -> None:
-    run.model = nn.Linear(2, 2)
+    run._network = nn.Linear(2, 2)
     with pytest.raises(ConfigError) as caught:
         run.export("safetensors", tmp_path / "out")
     assert str(caught.value) == (

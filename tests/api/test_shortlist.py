@@ -13,7 +13,7 @@ from regard.api.engine import FILE, EngineWish
 from regard.api.proof import Proof, ProvenEngine, prove
 from regard.cli.engine import EngineOptions
 from regard.config import DecodingConfig
-from regard.decoding.engine import VOCABULARY_MAP, SourceSentence
+from regard.decoding.engine.translation_engine import VOCABULARY_MAP, SourceSentence
 from regard.errors import RegardError, UsageError
 from regard.evaluation.significance import Significance
 from regard.tasks.translation import shortlist as module

@@ -136,7 +136,7 @@ def test_no_image_of_the_test_set_is_written_over(command: Any, image_run: Path,
 
 def test_blocks_of_a_network_without_them(command: Any, image_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = regard.load(image_run)
-    loaded.model = nn.Linear(1, 1)
+    loaded._network = nn.Linear(1, 1)
     monkeypatch.setattr("regard.cli.evaluate.load_runs", lambda runs, **settings: [loaded])
     outcome = command("evaluate", image_run, "--data", image_run.parent / "train", "--blocks")
     assert outcome.code == 2

@@ -27,6 +27,12 @@ SAID = [
     "素早い茶色の狐がのろまな犬を飛び越える。",
     'In 1984 there were 1,234,567 dogs (and 42 cats) — "really"?',
 ]
+# Scripts that no vocabulary here has learned: byte by byte, unknown, or cut as their own letters and marks are.
+UNSEEN = [
+    "הכלב רץ בפארק והחתול ישן על הכיסא.",
+    "สุนัขวิ่งในสวน และแมวนอนหลับบนเก้าอี้",
+    "개가 공원을 달리고 고양이는 의자에서 잠을 잔다.",
+]
 ODD = [
     "👩‍👩‍👧‍👦 family 👍🏽 ok 🇩🇪",
     "cafe\u0301 nai\u0308ve Å",
@@ -52,7 +58,7 @@ def lines(n: int = 200) -> list[str]:
     letters = "".join((*SAID, *ODD[:3])) + "   abc"
     mixed = ["".join(draw.choices(letters, k=draw.randint(1, 40))) for _ in range(n)]
     joined = [" ".join(draw.sample(" ".join(SAID).split(), 8)) for _ in range(n)]
-    return [*SAID, *ODD, *mixed, *joined]
+    return [*SAID, *UNSEEN, *ODD, *mixed, *joined]
 
 
 def corpus() -> list[str]:

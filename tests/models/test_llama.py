@@ -81,7 +81,7 @@ def test_logits_equal_those_of_the_reference() -> None:
 def test_a_cache_holds_shared_keys_once() -> None:
     model = make_model()
     _, state = model.step(model.start(1), some_ids(1, 3))
-    assert state.cache[0].key.shape == (1, 2, 3, 8)
+    assert state.cache[0][0].shape == (1, 2, 3, 8)
 
 
 @pytest.mark.parametrize("counts", [None, [5, 2]])

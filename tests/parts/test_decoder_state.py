@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.parts.decoder_state import DecoderState, GrowingCache
-from regard.parts.kv_buffer import ROOM, KVBuffer
+from regard.parts.decoder_state import DecoderState, GrowingCache, KeyValues
 from regard.parts.masks import EVERYTHING, Mask, causal, padding
 
 H, K, LAYERS = 2, 3, 2
@@ -28,16 +27,17 @@ def state(rows: int, slots: int, *, sentences: int = 0, n_keys: int = 4, base: i
     return DecoderState(
         lengths=torch.full((rows,), slots),
         n_sentences=sentences or rows,
-        cache=tuple(KVBuffer.of(*pair(rows, slots, base=base)) for _ in range(LAYERS)) if slots else (),
+        cache=tuple(pair(rows, slots, base=base) for _ in range(LAYERS)) if slots else (),
         memory=tuple(pair(sentences, n_keys, base=base) for _ in range(LAYERS)) if sentences else (),
         memory_mask=padding(lengths, n_keys) if sentences else EVERYTHING,
     )
 
 
-def rows_of(layer: KVBuffer) -> list[float]:
+def rows_of(layer: KeyValues) -> list[float]:
     """The names of the rows, read from the first slot; values must name the same rows as keys."""
-    assert torch.equal(layer.key, -layer.value)
-    return layer.key[:, 0, 0, 0].tolist()
+    key, value = layer
+    assert torch.equal(key, -value)
+    return key[:, 0, 0, 0].tolist()
 
 
 def table(text: str) -> Tensor:
@@ -92,7 +92,7 @@ def test_a_state_is_never_changed_in_place() -> None:
 def test_keep_takes_whole_sentences_with_their_memory() -> None:
     after = state(6, 5, sentences=3).keep(torch.tensor([2, 0]))
     assert [rows_of(layer) for layer in after.cache] == [[4, 5, 0, 1]] * LAYERS
-    assert [rows_of(KVBuffer.of(*layer)) for layer in after.memory] == [[2, 0]] * LAYERS
+    assert [rows_of(layer) for layer in after.memory] == [[2, 0]] * LAYERS
     assert after.memory_mask.allowed is not None
     assert torch.equal(after.memory_mask.allowed[:, 0, 0], table("1110 1000"))
 
@@ -122,7 +122,7 @@ def test_join_appends_sentences_of_other_lengths() -> None:
     assert joined.lengths.tolist() == [3, 3, 3, 3, 5, 5]
     assert (joined.n_rows, joined.n_sentences, joined.n_slots) == (6, 3, 5)
     assert [rows_of(layer) for layer in joined.cache] == [[0, 1, 2, 3, 50, 51]] * LAYERS
-    assert [rows_of(KVBuffer.of(*layer)) for layer in joined.memory] == [[0, 1, 50]] * LAYERS
+    assert [rows_of(layer) for layer in joined.memory] == [[0, 1, 50]] * LAYERS
     assert joined.slots is not None
     assert joined.slots.tolist() == [[0, 1, 2, -1, -1]] * 4 + [[0, 1, 2, 3, 4]] * 2
     assert joined.memory_mask.allowed is not None
@@ -199,7 +199,7 @@ def test_ragged_prompts() -> None:
 def ragged() -> DecoderState:
     """Two rows that have read 3 tokens and 1, in three slots."""
     after, _, _ = state(2, 0).advance(torch.tensor([3, 1]), 3, window=None)
-    return replace(after, cache=tuple(KVBuffer.of(*pair(2, 3)) for _ in range(LAYERS)))
+    return replace(after, cache=tuple(pair(2, 3) for _ in range(LAYERS)))
 
 
 def test_which_position_each_slot_holds() -> None:
@@ -239,15 +239,16 @@ def numbered(rows: int, slots: int) -> DecoderState:
     """A state whose keys hold their slot's number."""
     before = state(rows, slots)
     numbers = torch.arange(slots, dtype=torch.float32).view(1, 1, -1, 1).expand(rows, H, slots, K).clone()
-    return replace(before, cache=tuple(KVBuffer.of(numbers, -numbers) for _ in range(LAYERS)))
+    return replace(before, cache=tuple((numbers, -numbers) for _ in range(LAYERS)))
 
 
 def slots_of(after: DecoderState) -> list[list[float]]:
     """The slots' numbers, in each row, the same in every layer, head, feature and in the values."""
-    for layer in after.cache:
-        assert torch.equal(layer.key, -layer.value)
-        assert torch.equal(layer.key, after.cache[0].key[:, :1, :, :1].expand_as(layer.key))
-    return after.cache[0].key[:, 0, :, 0].tolist()
+    first = after.cache[0][0]
+    for key, value in after.cache:
+        assert torch.equal(key, -value)
+        assert torch.equal(key, first[:, :1, :, :1].expand_as(key))
+    return first[:, 0, :, 0].tolist()
 
 
 def test_a_window_lets_the_far_past_be_forgotten() -> None:
@@ -281,9 +282,9 @@ def test_a_window_of_oneself_needs_no_past() -> None:
 
 
 def test_a_forgotten_prompt_leaves_the_memory_of_the_machine() -> None:
-    for before, most in ((numbered(1, 1000), 4 + ROOM), (numbered(1, 5), 5)):
+    for before, most in ((numbered(1, 1000), 4), (numbered(1, 5), 5)):
         for layer in before.forget(4).cache:
-            for tensor in (layer.key, layer.value):
+            for tensor in layer:
                 assert tensor.untyped_storage().nbytes() <= most * H * K * tensor.element_size()
 
 
@@ -317,15 +318,15 @@ def test_those_who_join_may_have_forgotten() -> None:
 
 
 def test_each_layer_appends_to_its_own_past() -> None:
-    cache = GrowingCache((KVBuffer.of(*pair(2, 3, base=5)), KVBuffer.of(*pair(2, 3, base=7))))
+    cache = GrowingCache((pair(2, 3, base=5), pair(2, 3, base=7)))
     grown = [cache.extend(*pair(2, 1)), cache.extend(*pair(2, 1, base=1))]
     assert [key[1, 0, :, 0].tolist() for key, _ in grown] == [[6, 6, 6, 1], [8, 8, 8, 2]]
     assert [value[1, 0, :, 0].tolist() for _, value in grown] == [[-6, -6, -6, -1], [-8, -8, -8, -2]]
-    assert [layer.key[1, 0, :, 0].tolist() for layer in cache.grown()] == [[6, 6, 6, 1], [8, 8, 8, 2]]
+    assert [key[1, 0, :, 0].tolist() for key, _ in cache.grown()] == [[6, 6, 6, 1], [8, 8, 8, 2]]
 
 
 def test_the_first_positions_are_all_the_past() -> None:
     cache, new = GrowingCache(()), pair(2, 1)
     assert cache.extend(*new)[0].tolist() == new[0].tolist()
     [layer] = cache.grown()
-    assert (layer.key.tolist(), layer.value.tolist()) == (new[0].tolist(), new[1].tolist())
+    assert [one.tolist() for one in layer] == [one.tolist() for one in new]

@@ -139,7 +139,7 @@ def test_a_model_with_a_space_in_front_of_texts_goes_on(tmp_path: Path) -> None:
 def test_rows_that_no_token_has_are_never_written() -> None:
     tokenizer = Tokenizer(imported.byte_level(), Roles(end="<|endoftext|>", rows=400))
     settings, options = DecodingConfig(), GenerationOptions()
-    generator = Generator(tokenizer, None, settings, options, device=CPU)  # type: ignore[arg-type]
+    generator = Generator(tokenizer, None, settings, options, network=torch.nn.Linear(1, 1))  # type: ignore[arg-type]
     log_probs = torch.zeros(1, 400)
     for rule in generator.rules:
         log_probs = rule(log_probs, None)  # type: ignore[arg-type]

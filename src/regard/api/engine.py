@@ -25,14 +25,10 @@ from torch import nn
 
 from regard.api.engine_trial import fastest, largest_error
 from regard.data.text.tokenizer import Tokenizer
-from regard.decoding.engine import (
-    VOCABULARY_MAP,
-    EncodingEngine,
-    Engine,
-    EngineSettings,
-    GenerationEngine,
-    TranslationEngine,
-)
+from regard.decoding.engine.encoding_engine import EncodingEngine
+from regard.decoding.engine.generation_engine import GenerationEngine
+from regard.decoding.engine.library import Engine, EngineSettings
+from regard.decoding.engine.translation_engine import VOCABULARY_MAP, TranslationEngine
 from regard.errors import RegardError, UsageError, did_you_mean
 from regard.exchange.ctranslate2 import TYPES, convert, supports, token_names
 from regard.models.bert import BertConfig

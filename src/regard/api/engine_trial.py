@@ -10,7 +10,9 @@ from torch import Tensor
 
 from regard.config import DecodingConfig
 from regard.data.text.tokenizer import Tokenizer
-from regard.decoding.engine import EncodingEngine, EngineSettings, SourceSentence, TranslationEngine
+from regard.decoding.engine.encoding_engine import EncodingEngine
+from regard.decoding.engine.library import EngineSettings
+from regard.decoding.engine.translation_engine import SourceSentence, TranslationEngine
 from regard.exchange.ctranslate2 import position_limit
 from regard.tasks.batches import padded
 

@@ -130,7 +130,7 @@ class TextRun(Run[Any]):
             raise UsageError(f"{self.reference} was trained on vectors: it reads no text.", "Name a run over text.")
         embedder = Embedder(
             tokenizer,
-            self.model,
+            self._network,
             encoder=self.encoder(),
             max_length=longest,
             pooling=pooling or self._pooling,
@@ -207,7 +207,7 @@ class LanguageModel(TextRun):
         """Go on from one prompt, and yield the text as it is written, whole characters only."""
         options = self.with_engine(self.options(settings))
         assert isinstance(options, GenerationOptions)
-        return self.task.continuer(self.model, options).stream(prompt)
+        return self.task.continuer(self._network, options).stream(prompt)
 
     def evaluate(self, files: Files, **settings: Unpack[GenerationSettings]) -> Evaluation:
         """Read a text: its loss, perplexity and bits per byte."""

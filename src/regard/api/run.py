@@ -15,8 +15,10 @@ from torch import nn
 
 from regard import runtime
 from regard.api.engine import Chosen, EngineWish, can_embed, choose_engine
+from regard.api.network_watch import NetworkWatch
 from regard.config import RunConfig
-from regard.decoding.engine import EncodingEngine, SearchEngine
+from regard.decoding.engine.encoding_engine import EncodingEngine
+from regard.decoding.engine.search_engine import SearchEngine
 from regard.errors import UsageError
 from regard.evaluation.baselines.baseline import Baseline
 from regard.evaluation.baselines.verdict import judge
@@ -41,7 +43,10 @@ Files = str | Path | Sequence[str | Path]
 
 
 class Run(Generic[TaskType]):
-    """A trained model with its vocabulary and its task."""
+    """A trained model with its vocabulary and its task.
+
+    shared: whether somebody else holds the network, too, and may change it
+    """
 
     def __init__(
         self,
@@ -52,14 +57,15 @@ class Run(Generic[TaskType]):
         notes: Sequence[str] = (),
         *,
         engine: EngineWish | None = None,
+        shared: bool = True,
     ) -> None:
         self.reference = reference
         self.task = task
-        self.model = model
+        self._network = model
+        self._watch = NetworkWatch(model) if shared else None
         self.checkpoint = checkpoint
         self.notes = tuple(notes)  # such as which damaged checkpoints were passed over
         self.engine_wish = engine or EngineWish()
-        self._as_loaded = _places(model)
 
     @classmethod
     def load(cls, run: str | Path, **settings: Any) -> Self:
@@ -68,6 +74,13 @@ class Run(Generic[TaskType]):
         if not isinstance(loaded, cls):
             raise wrong_kind(run, loaded.spec, f"a {cls.__name__}")
         return loaded
+
+    @property
+    def model(self) -> nn.Module:
+        """The network. Who asks for it may change it: from then on it is watched, as no other engine knows of changes."""
+        if self._watch is None:
+            self._watch = NetworkWatch(self._network)
+        return self._network
 
     @property
     def config(self) -> RunConfig:
@@ -82,7 +95,7 @@ class Run(Generic[TaskType]):
     @property
     def n_parameters(self) -> int:
         """How many numbers the model has learned; tied ones count once."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+        return sum(parameter.numel() for parameter in self._network.parameters())
 
     def options(self, settings: Mapping[str, Any]) -> Options:
         """The options of the task from settings by name, in place of the run's own; a wrong name gets the near one."""
@@ -92,7 +105,7 @@ class Run(Generic[TaskType]):
     def engine(self) -> Chosen:
         """What searches for outputs or embeds texts: another engine, or our own; opened, perhaps converted, on first use."""
         folder = RunFolder(self.reference.path).engines
-        return choose_engine(folder, self.task, self.model, self.checkpoint, self.engine_wish)
+        return choose_engine(folder, self.task, self._network, self.checkpoint, self.engine_wish)
 
     def with_engine(self, options: Options) -> Options:
         """The options with the run's engine, for tasks that generate."""
@@ -110,7 +123,7 @@ class Run(Generic[TaskType]):
 
     def encoder(self) -> EncodingEngine | None:
         """What computes the states of texts in place of the network; None where that has to."""
-        if not can_embed(self.model) or self._needs_the_network():
+        if not can_embed(self._network) or self._needs_the_network():
             return None
         engine = self.engine.engine
         assert engine is None or isinstance(engine, EncodingEngine)
@@ -118,15 +131,11 @@ class Run(Generic[TaskType]):
 
     def _needs_the_network(self) -> bool:
         """Whether something is changed in the network, or listened to inside it, which no other engine shows."""
-        return anybody_listens() or self._is_changed()
-
-    def _is_changed(self) -> bool:
-        """Whether a weight was changed in place, or it or a module was replaced, since the run was loaded."""
-        return any(one._version != n or holder.get(name) is not one for holder, name, one, n in self._as_loaded)
+        return anybody_listens() or (self._watch is not None and self._watch.is_changed())
 
     def predict_with(self, inputs: Sequence[Any], options: Options) -> Results[Result]:
         """What the task says of each input, in their order."""
-        return Results(self.task.predict(self.model, inputs, self.with_engine(options)))
+        return Results(self.task.predict(self._network, inputs, self.with_engine(options)))
 
     def evaluate_with(self, files: Files, options: Options) -> Evaluation:
         """Score the run on a test set, and its baselines beside it unless runs are compared.
@@ -145,7 +154,7 @@ class Run(Generic[TaskType]):
 
     def _evaluated(self, files: Files, options: Options) -> Evaluation:
         """The scores, whose signatures name the engine if it is another than our own search."""
-        found = self.task.evaluate(self.model, file_names(files), options)
+        found = self.task.evaluate(self._network, file_names(files), options)
         engine = self._engine_of(options)
         if engine is None:
             return found
@@ -195,7 +204,7 @@ class Run(Generic[TaskType]):
         return found[0] if is_one else found
 
     def _facts(self) -> dict[str, str]:
-        model = self.config.model.preset or type(self.model).__name__
+        model = self.config.model.preset or type(self._network).__name__
         return {
             "run": str(self.reference),
             "task": self.spec.name,
@@ -246,6 +255,7 @@ def load(
         workers=engine_workers,
         threads=engine_threads,
     )
+    shared = model is not None
     shapes = weight_shapes(config, origin=origin) if model is None else shapes_of(model)
 
     def read(path: Path) -> tuple[Checkpoint, Mapping[str, torch.Tensor]]:
@@ -263,23 +273,9 @@ def load(
     model.load_state_dict(weights)
     kind: type[Run[Any]] = getattr(kinds, task.spec.run)
     model = model.to(machine.device).eval()
-    return kind(reference, task, model, checkpoint, notes, engine=wish)
+    return kind(reference, task, model, checkpoint, notes, engine=wish, shared=shared)
 
 
 def file_names(files: Files) -> list[str]:
     """Return one file or several as a list of names."""
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
-
-
-def _places(model: nn.Module) -> list[tuple[dict[str, Any], str, Any, int]]:
-    """Where each weight and module of a network stands, and how often a weight was changed in place.
-
-    To look there takes a tenth of the time that walking through the modules does, and it is done before every sentence.
-    """
-    return [
-        (holder, name, one, one._version)
-        for module in model.modules()
-        for holder in (module._parameters, module._modules)
-        for name, one in holder.items()
-        if one is not None
-    ]

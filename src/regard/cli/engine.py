@@ -95,7 +95,7 @@ def open_engine(
     alone:     for one text
     prefixed:  outputs have a beginning that is given
     """
-    from regard.decoding.engine import SearchEngine
+    from regard.decoding.engine.search_engine import SearchEngine
 
     if run.engine_wish.name == "torch":
         return

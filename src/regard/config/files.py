@@ -8,6 +8,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -130,7 +131,7 @@ def _refuse_other_keys(name: str, table: Mapping[str, Any], spec: TaskSpec, orig
 
 def _fields(table: str) -> tuple[dataclasses.Field[Any], ...]:
     """The keys of a table of the run file; none where there is no such table."""
-    kind = typing.get_type_hints(RunConfig).get(table)
+    kind = _type_hints(RunConfig).get(table)
     return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
 
 
@@ -146,7 +147,19 @@ def refuse_unread(config: RunConfig) -> None:
 
 def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: str = "") -> Table:
     """Build the dataclass `table` from `values`, checking every key and type; `path` is the key's place, dotted."""
-    hints = typing.get_type_hints(table)
+    arguments = _checked(table, values, origin=origin, path=path)
+    for field in dataclasses.fields(typing.cast(Any, table)):
+        if field.default is dataclasses.MISSING is field.default_factory and field.name not in arguments:
+            place = f"{path}.{field.name}" if path else field.name
+            raise ConfigError(
+                f"{origin} does not say {place}.", "Put the file back that training wrote, or add the key."
+            )
+    return table(**arguments)
+
+
+def _checked(table: type[Any], values: Mapping[str, Any], *, origin: str, path: str = "") -> dict[str, Any]:
+    """The values as the fields of a dataclass take them, every key and type checked."""
+    hints = _type_hints(typing.cast(Any, table))
     options = {field.name: field.metadata for field in dataclasses.fields(typing.cast(Any, table))}
     arguments: dict[str, Any] = {}
     for key, value in values.items():
@@ -163,13 +176,10 @@ def build(table: type[Table], values: Mapping[str, Any], *, origin: str, path: s
         else:
             arguments[key] = _fit(value, hint, origin=origin, place=place)
             check_range(arguments[key], options[key], f"{origin}: {place}")
-    for field in dataclasses.fields(typing.cast(Any, table)):
-        if field.default is dataclasses.MISSING is field.default_factory and field.name not in arguments:
-            place = f"{path}.{field.name}" if path else field.name
-            raise ConfigError(
-                f"{origin} does not say {place}.", "Put the file back that training wrote, or add the key."
-            )
-    return table(**arguments)
+    return arguments
+
+
+_type_hints = cache(typing.get_type_hints)  # which take long, and settings change with every call from Python
 
 
 def _build_kind(kinds: Mapping[str, Any], value: Any, *, origin: str, place: str) -> Any:
@@ -230,7 +240,8 @@ def override(config: RunConfig, assignments: Mapping[str, Any], *, origin: str =
 
 def changed(table: Table, settings: Mapping[str, Any], *, origin: str) -> Table:
     """Return a table with those keys changed, checked as in a run file; `origin` names the caller in messages."""
-    return build(type(table), {**vars(table), **settings}, origin=origin)
+    new: Table = dataclasses.replace(typing.cast(Any, table), **_checked(type(table), settings, origin=origin))
+    return new
 
 
 def to_tables(config: RunConfig) -> dict[str, Any]:

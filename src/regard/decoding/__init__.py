@@ -12,5 +12,6 @@ rules.py            what may not be written
 ensemble.py         several models that decode as one
 sliding_context.py  writing on past the longest context
 batches.py          many inputs, sorted by length, given back in order
+engine/             another engine, CTranslate2, in place of all of these
 result.py           what all of them return: the hypotheses of a sentence, best first
 """

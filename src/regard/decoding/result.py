@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from regard.errors import UsageError
 
 Result = TypeVar("Result")
+Attention = np.ndarray[Any, Any]  # (T, S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,12 +22,15 @@ class Hypothesis:
                 changes the probability of tokens that stay allowed (RepetitionPenalty): then they are those after it.
     score:      their sum over the length penalty of their number
     finished:   whether it ends with the end token; else the limit cut it off
+    attention:  weights (T, S) of each token written, the end token's among them, over the source, for alignments; where an
+                engine was asked for them
     """
 
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]
     score: float
     finished: bool
+    attention: Attention | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,18 @@ class Decoded:
         return self.hypotheses[0]
 
 
-def hypothesis(tokens: Sequence[int], log_probs: Sequence[float], *, score: float, end_id: int) -> Hypothesis:
+def hypothesis(
+    tokens: Sequence[int],
+    log_probs: Sequence[float],
+    *,
+    score: float,
+    end_id: int,
+    attention: Attention | None = None,
+) -> Hypothesis:
     """Make a hypothesis from all its tokens, the end token among them."""
     finished = tokens[-1] == end_id
     ids = tuple(tokens[:-1]) if finished else tuple(tokens)
-    return Hypothesis(ids=ids, log_probs=tuple(log_probs), score=score, finished=finished)
+    return Hypothesis(ids=ids, log_probs=tuple(log_probs), score=score, finished=finished, attention=attention)
 
 
 class DeadEndError(UsageError):

@@ -4,16 +4,16 @@ Rows are sentences × hypotheses, sentence-major. The memory is kept once per se
 a beam that reorders its rows leaves it untouched. A state is never changed in place: each method returns a new one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.parts.kv_buffer import KVBuffer
 from regard.parts.masks import EVERYTHING, Mask
 
-KeyValues = tuple[Tensor, Tensor]  # (N, H, S, K) each
+KeyValues = tuple[Tensor, Tensor]  # of one layer; in the cache (R, H, L, K) each, of the memory (N, H, S, K)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DecoderState:
 
     lengths: Tensor
     n_sentences: int
-    cache: tuple[KVBuffer, ...] = ()
+    cache: tuple[KeyValues, ...] = ()
     first: int = 0
     slots: Tensor | None = None
     memory: tuple[KeyValues, ...] = ()
@@ -48,19 +48,19 @@ class DecoderState:
 
     @property
     def n_slots(self) -> int:
-        return len(self.cache[0]) if self.cache else 0
+        return self.cache[0][0].shape[2] if self.cache else 0
 
     @property
     def bytes_per_token(self) -> int:
         """How much larger each token that a row reads makes the cache."""
-        return sum(layer.bytes_per_slot for layer in self.cache)
+        return sum(one.element_size() * one.shape[1] * one.shape[3] for layer in self.cache for one in layer)
 
     def reorder(self, parents: Tensor) -> "DecoderState":
         """Let row r go on from row parents[r] of the same sentence; the number of rows per sentence may change."""
         return replace(
             self,
             lengths=self.lengths[parents],
-            cache=tuple(layer.rows(parents) for layer in self.cache),
+            cache=_each(self.cache, lambda x: x.index_select(0, parents)),
             slots=None if self.slots is None else self.slots[parents],
         )
 
@@ -70,7 +70,7 @@ class DecoderState:
         return replace(
             self.reorder(rows_of(sentences, self.n_rows // self.n_sentences)),
             n_sentences=len(sentences),
-            memory=tuple((key[sentences], value[sentences]) for key, value in self.memory),
+            memory=_each(self.memory, lambda x: x[sentences]),
             memory_mask=self.memory_mask if allowed is None else Mask(allowed[sentences]),
         )
 
@@ -87,7 +87,7 @@ class DecoderState:
             self,
             lengths=torch.cat([self.lengths, other.lengths]),
             n_sentences=self.n_sentences + other.n_sentences,
-            cache=_join_caches(self, other, n_slots),
+            cache=_join(_cache_like(self, other), _cache_like(other, self), n_slots),
             first=0,
             slots=slots,
             memory=_join(self.memory, other.memory, n_keys),
@@ -132,9 +132,14 @@ class DecoderState:
         if window is None or self.n_slots <= window:
             return self
         n_gone = self.n_slots - window
-        if self.slots is None:
-            return replace(self, first=self.first + n_gone, cache=tuple(layer.without(n_gone) for layer in self.cache))
-        return self._keep_slots(self.slots >= (self.lengths[:, None] - window).clamp(min=0), window)
+        if self.slots is not None:
+            return self._keep_slots(self.slots >= (self.lengths[:, None] - window).clamp(min=0), window)
+
+        def left(x: Tensor) -> Tensor:
+            kept = x[:, :, n_gone:]
+            return kept.clone() if n_gone > window else kept  # so that the memory of a long prompt is given back
+
+        return replace(self, first=self.first + n_gone, cache=_each(self.cache, left))
 
     def _packed(self) -> "DecoderState":
         """Let go of as many slots as are empty in the fullest row; those who wait for others have many."""
@@ -148,24 +153,29 @@ class DecoderState:
         """Go on with the slots (R, L) that are chosen, at most `n_kept` in a row: they move to the end, in their order."""
         assert self.slots is not None
         kept = chosen.int().argsort(dim=1, stable=True)[:, self.n_slots - n_kept :]
-        cache = tuple(layer.each(kept) for layer in self.cache)
-        return replace(self, cache=cache, slots=self.slots.where(chosen, -1).gather(1, kept))
+
+        def choose(x: Tensor) -> Tensor:
+            return x.gather(2, kept[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
+
+        return replace(self, cache=_each(self.cache, choose), slots=self.slots.where(chosen, -1).gather(1, kept))
 
 
 class GrowingCache:
     """The KV cache while a step is under way: the layers come one after the other, and each appends its new positions."""
 
-    def __init__(self, cache: tuple[KVBuffer, ...]) -> None:
+    def __init__(self, cache: tuple[KeyValues, ...]) -> None:
         self._cache = cache
-        self._grown: list[KVBuffer] = []
+        self._grown: list[KeyValues] = []
 
     def extend(self, key: Tensor, value: Tensor) -> KeyValues:
         """Append new keys and values to those of the next layer, and return them all."""
-        grown = self._cache[len(self._grown)].append(key, value) if self._cache else KVBuffer.of(key, value)
-        self._grown.append(grown)
-        return grown.key, grown.value
+        if self._cache:
+            earlier_key, earlier_value = self._cache[len(self._grown)]
+            key, value = torch.cat([earlier_key, key], dim=2), torch.cat([earlier_value, value], dim=2)
+        self._grown.append((key, value))
+        return key, value
 
-    def grown(self) -> tuple[KVBuffer, ...]:
+    def grown(self) -> tuple[KeyValues, ...]:
         """Return the cache of the next step, when every layer has had its turn."""
         return tuple(self._grown)
 
@@ -199,20 +209,14 @@ def _pad_allowed(state: DecoderState, n_keys: int) -> Tensor:
     return F.pad(allowed, (0, n_keys - allowed.shape[3]), value=False)
 
 
-def _join_caches(state: DecoderState, other: DecoderState, n_slots: int) -> tuple[KVBuffer, ...]:
-    joined = _join(_key_values(state, other), _key_values(other, state), n_slots)
-    return tuple(KVBuffer.of(key, value) for key, value in joined)
+def _each(layers: tuple[KeyValues, ...], change: Callable[[Tensor], Tensor]) -> tuple[KeyValues, ...]:
+    """The same done to the keys and the values of every layer."""
+    return tuple((change(key), change(value)) for key, value in layers)
 
 
-def _key_values(state: DecoderState, other: DecoderState) -> tuple[KeyValues, ...]:
-    """Return the state's keys and values; if it has read nothing yet, some of no slots, shaped like the other's."""
-    if state.cache:
-        return tuple((layer.key, layer.value) for layer in state.cache)
-
-    def empty(like: Tensor) -> Tensor:
-        return like.new_empty(state.n_rows, like.shape[1], 0, like.shape[3])
-
-    return tuple((empty(layer.key), empty(layer.value)) for layer in other.cache)
+def _cache_like(state: DecoderState, other: DecoderState) -> tuple[KeyValues, ...]:
+    """Return the state's cache; if it has read nothing yet, one of no slots, shaped like the other's."""
+    return state.cache or _each(other.cache, lambda x: x.new_empty(state.n_rows, x.shape[1], 0, x.shape[3]))
 
 
 def _join(first: tuple[KeyValues, ...], second: tuple[KeyValues, ...], length: int) -> tuple[KeyValues, ...]:

@@ -7,10 +7,11 @@ output may be, is each task's own.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.config import DecodingConfig
 from regard.data.text.tokenizer import Tokenizer
@@ -25,7 +26,7 @@ from regard.errors import UsageError
 from regard.evaluation.alignment import Link
 from regard.evaluation.alignment import as_json as links_to_json
 from regard.tasks.banned_words import banning
-from regard.tasks.offers import max_length
+from regard.tasks.offers import device_of, max_length
 from regard.tasks.options import Count, GenerationOptions
 
 
@@ -57,7 +58,8 @@ class Output:
 class Generator:
     """Generates text with one model (or an ensemble, as a decoder), under the rules of one call.
 
-    never: tokens that no training text holds, and so must not be written either; by default padding and start
+    network:  the model, or one of the ensemble's
+    never:    tokens that no training text holds, and so must not be written either; by default padding and start
     """
 
     def __init__(
@@ -67,18 +69,30 @@ class Generator:
         decoding: DecodingConfig,
         options: GenerationOptions,
         *,
-        device: torch.device,
+        network: nn.Module,
         never: Sequence[int] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.decoder = decoder
         self.decoding = decoding
-        self.device = device
-        own = tokenizer.unwritten() if never is None else tuple(never)
-        banned = banning(options.banned, tokenizer)
-        self.rules: tuple[Rule, ...] = (Banned(own), KnownTokens(tokenizer.n_tokens), *banned)
+        self.network = network
+        self.never = never
+        self.banned = options.banned
         self.seed = options.seed
         self.n_before = options.n_before or 0
+
+    # What another engine that searches needs nothing of is made when our own search does.
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return device_of(self.network)
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """What must not be written."""
+        never = self.tokenizer.unwritten() if self.never is None else tuple(self.never)
+        return Banned(never), KnownTokens(self.tokenizer.n_tokens), *banning(self.banned, self.tokenizer)
 
     def decode(
         self,

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from functools import cache
+from typing import Any, Self, TypeVar, cast
 
 from regard.config import DataConfig, DecodingConfig, RunConfig, changed
 from regard.config.keywords import DataSettings, DecodingSettings
@@ -80,19 +81,45 @@ def make_options(kind: type[OptionsType], config: RunConfig, given: Mapping[str,
     A name that the task does not have is refused, with the near one.
     """
     spec = find_spec(config.task)
-    own = {field.name for field in dataclasses.fields(kind)}
-    reading = {key for key in DataSettings.__annotations__ if spec.reads_setting("data", key)}
-    writing = {key for key in DecodingSettings.__annotations__ if spec.reads_setting("decoding", key)}
+    names = _names(cast(Any, kind), spec.name)
     for name in given:
-        if name not in own | reading | writing:
-            raise UsageError(f"'{name}' does not apply to {spec.name} runs.", near_name(name, own | reading | writing))
-    several = {field.name for field in dataclasses.fields(kind) if isinstance(field.default, tuple)}
+        if name not in names.all:
+            raise UsageError(f"'{name}' does not apply to {spec.name} runs.", near_name(name, names.all))
     # One text where several may be given is one of them, not its letters.
-    wrapped = {name: (value,) for name, value in given.items() if name in several and isinstance(value, str)}
-    options = kind(**{name: wrapped.get(name, value) for name, value in given.items() if name in own})
-    for table, names in (("data", reading), ("decoding", writing)):
-        settings = {name: value for name, value in given.items() if name in names - own}
-        if settings:
-            base = getattr(options, table) or getattr(config, table)
-            options = dataclasses.replace(options, **{table: changed(base, settings, origin=f"run.{spec.verb}")})
-    return options
+    own: dict[str, Any] = {
+        name: (value,) if name in names.several and isinstance(value, str) else value
+        for name, value in given.items()
+        if name in names.own
+    }
+    for table, keys in (("data", names.data), ("decoding", names.decoding)):
+        if settings := {name: value for name, value in given.items() if name in keys}:
+            base = own.get(table) or getattr(config, table)
+            own[table] = changed(base, settings, origin=f"run.{spec.verb}")
+    return kind(**own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Names:
+    """What may be given by name: a task's own options, those of them that hold several texts, and keys of two tables."""
+
+    own: frozenset[str]
+    several: frozenset[str]
+    data: frozenset[str]
+    decoding: frozenset[str]
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.own | self.data | self.decoding
+
+
+@cache
+def _names(kind: type[Options], task: str) -> _Names:
+    spec, fields = find_spec(task), dataclasses.fields(kind)
+    own = frozenset(field.name for field in fields)
+    return _Names(
+        own=own,
+        several=frozenset(field.name for field in fields if isinstance(field.default, tuple)),
+        data=frozenset(key for key in DataSettings.__annotations__ if spec.reads_setting("data", key)) - own,
+        decoding=frozenset(key for key in DecodingSettings.__annotations__ if spec.reads_setting("decoding", key))
+        - own,
+    )

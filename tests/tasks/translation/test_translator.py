@@ -299,7 +299,7 @@ def test_the_json_says_which_part_hit_its_limit(run: Run) -> None:
 
 
 def fitting(translator: LineTranslator, line: str) -> list[str]:
-    return [line[start:end] for start, end in translator._fitting(line)]
+    return [part.text for part in translator._segments([line], ())]
 
 
 def test_learned_positions_limit_what_is_read_and_written(run: Run) -> None:

@@ -85,6 +85,7 @@ class Tokenizer:
         self.prefix = tuple(self.specials[token] for token in self.roles.prefix)
         self._never_read = frozenset() if roles is None else self._forbidden(file)
         self._hidden = {} if roles is None else hidden_tokens(file)
+        self._spelled: dict[int, str] = {}  # the pieces that were asked for, as people read them
 
     def _forbidden(self, file: Mapping[str, Any]) -> frozenset[int]:
         """Which ids no text may have, though the library could give them: special tokens, and such as have no row."""
@@ -291,6 +292,12 @@ class Tokenizer:
 
     def piece_text(self, id: int) -> str:
         """Return one token as people read it: " dog", "s"; a byte that is no whole character as "⟨E2⟩"."""
+        found = self._spelled.get(id)
+        if found is None:
+            found = self._spelled[id] = self._spell(id)
+        return found
+
+    def _spell(self, id: int) -> str:
         if not 0 <= id < self.vocab_size:
             raise UsageError(f"There is no token {id}: the vocabulary has {self.vocab_size}.")
         if id >= self.n_pieces:

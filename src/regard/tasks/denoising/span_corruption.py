@@ -43,7 +43,7 @@ from regard.tasks.denoising.fill_mask import (
     show_blanks,
 )
 from regard.tasks.generation import Generator, in_batches, longest_output
-from regard.tasks.offers import can_decode, device_of
+from regard.tasks.offers import can_decode
 from regard.tasks.options import GenerationOptions
 from regard.tasks.reading import Reading, decoder_reading, read_positions
 from regard.tasks.results import Results
@@ -209,7 +209,7 @@ class DenoisingTask(HiddenTextTask):
 
     def _generator(self, model: Any, options: GenerationOptions) -> Generator:
         decoding = replace(options.decoding or self.config.decoding, n_best=1)
-        return Generator(self.tokenizer, model, decoding, options, device=device_of(model))
+        return Generator(self.tokenizer, model, decoding, options, network=model)
 
     def _row(self, blanks: Blanks) -> list[int]:
         """What an encoder reads of a text with blanks."""

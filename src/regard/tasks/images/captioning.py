@@ -302,7 +302,7 @@ class CaptioningTask:
 
     def _generator(self, model: Any, options: CaptionOptions) -> Generator:
         decoding = options.decoding or self.config.decoding
-        return Generator(self.tokenizer, model, decoding, options, device=device_of(model))
+        return Generator(self.tokenizer, model, decoding, options, network=model)
 
     def _mean_loss(self, model: nn.Module, examples: CaptionExamples) -> float:
         """The mean cross entropy of the captions' tokens, their end tokens among them, in nats."""

@@ -13,7 +13,7 @@ import torch
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.text.tokenizer import Tokenizer
-from regard.decoding.engine import GenerationEngine
+from regard.decoding.engine.generation_engine import GenerationEngine
 from regard.decoding.prompt import Prompt
 from regard.decoding.protocol import Decoder
 from regard.decoding.result import Decoded, Hypothesis
@@ -115,7 +115,7 @@ class Continuer:
         decoder: Decoder[Any] = model if self.context is None else Sliding(model, self.context, self.device)
         # What no training text holds must not be written either.
         never = tokenizer.unwritten(unknown=True)
-        self.generator = Generator(tokenizer, decoder, decoding, options, device=self.device, never=never)
+        self.generator = Generator(tokenizer, decoder, decoding, options, network=model, never=never)
         self.options = options
 
     def unsupported(self, rows: Sequence[Sequence[int]], *, alone: bool) -> str:

@@ -12,16 +12,16 @@ import torch
 from regard.config import DecodingConfig
 from regard.data.formats.rows import excerpt
 from regard.data.pairs.dataset import Vocabulary
+from regard.data.text.encoded_texts import EncodedTexts
 from regard.data.text.sentence_splitting import Span, count_sentences, separator, split_to_fit
-from regard.decoding.engine import SourceSentence, TranslationEngine
+from regard.decoding.engine.translation_engine import SourceSentence, TranslationEngine
 from regard.decoding.ensemble import Ensemble
-from regard.decoding.result import Decoded
+from regard.decoding.result import Decoded, Hypothesis
 from regard.decoding.rules import ForcedPrefix, Rule
 from regard.errors import UsageError
 from regard.evaluation.alignment import Link, as_pharaoh
 from regard.tasks.batches import padded
 from regard.tasks.generation import Generator, Output, in_batches, longest_output
-from regard.tasks.offers import device_of
 from regard.tasks.options import Count, GenerationOptions
 from regard.tasks.reading import Reading, decoder_reading, read_positions
 from regard.tasks.results import Result, one_line
@@ -147,9 +147,10 @@ class LineTranslator:
         self.models = models
         self.options = options
         decoder = models[0] if len(models) == 1 else Ensemble(models)
-        self.generator = Generator(vocabulary.target, decoder, decoding, options, device=device_of(models[0]))
-        self.model_limit = longest_output(models) - len(vocabulary.target.prefix)
-        self.source_limit = min(longest_output(models) - len(vocabulary.source.prefix), max_length)
+        self.generator = Generator(vocabulary.target, decoder, decoding, options, network=models[0])
+        longest = longest_output(models)
+        self.model_limit = longest - len(vocabulary.target.prefix)
+        self.source_limit = min(longest - len(vocabulary.source.prefix), max_length)
         self.usual = usual or UsualSource()
 
     def translate(self, texts: Sequence[str], *, progress: Count | None = None) -> list[Translation]:
@@ -169,16 +170,16 @@ class LineTranslator:
             check_alignable(self.models[0])
         parts = self._segments(texts, prefixes)
         found = self._by_engine(parts, progress)
-        left = [number for number, one in enumerate(found) if one is None]
-        searched = in_batches(
-            [len(parts[number].source) for number in left],
-            lambda numbers: self._translate([parts[left[number]] for number in numbers]),
-            batch_size=self.generator.decoding.batch_size,
-            name=lambda number: f"The line '{excerpt(parts[left[number]].text)}'",
-            progress=progress,
-        )
-        for number, outputs in zip(left, searched, strict=True):
-            found[number] = outputs
+        if left := [number for number, one in enumerate(found) if one is None]:
+            searched = in_batches(
+                [len(parts[number].source) for number in left],
+                lambda numbers: self._translate([parts[left[number]] for number in numbers]),
+                batch_size=self.generator.decoding.batch_size,
+                name=lambda number: f"The line '{excerpt(parts[left[number]].text)}'",
+                progress=progress,
+            )
+            for number, outputs in zip(left, searched, strict=True):
+                found[number] = outputs
         numbers_of: list[list[int]] = [[] for _ in texts]
         for number, part in enumerate(parts):
             numbers_of[part.line].append(number)
@@ -214,35 +215,27 @@ class LineTranslator:
     def _segments(self, texts: Sequence[str], prefixes: Sequence[str]) -> list[_Segment]:
         """Cut texts to fit and encode them. Of a text in several parts, only the first has the beginning."""
         begun = [self._beginning(line, prefix) for line, prefix in enumerate(prefixes)]
-        cut = [
-            (line, number, span) for line, text in enumerate(texts) for number, span in enumerate(self._fitting(text))
-        ]
-        parts = [texts[line][start:end] for line, _, (start, end) in cut]
+        encoded = EncodedTexts(self.vocabulary.source, [line.strip() for text in texts for line in text.splitlines()])
+        limits = self.source_limit, min(self.usual.tokens, self.source_limit)
+
+        def fits(part: str) -> bool:
+            return len(encoded.ids(part)) <= limits[0]
+
+        def is_usual(part: str) -> bool:
+            return count_sentences(part) <= self.usual.sentences and len(encoded.ids(part)) <= limits[1]
+
         return [
             _Segment(
                 line=line,
                 number=number,
-                span=span,
-                text=text,
-                source=source_row(self.vocabulary.source, ids),
+                span=(start, end),
+                text=text[start:end],
+                source=source_row(self.vocabulary.source, encoded.ids(text[start:end])),
                 prefix=begun[line] if begun and number == 0 else [],
             )
-            for (line, number, span), text, ids in zip(
-                cut, parts, self.vocabulary.source.encode_batch(parts), strict=True
-            )
+            for line, text in enumerate(texts)
+            for number, (start, end) in enumerate(split_to_fit(text, fits=fits, usual=is_usual))
         ]
-
-    def _fitting(self, text: str) -> list[Span]:
-        """The parts of a text that the model can take: none of an empty one."""
-        return split_to_fit(text, fits=self._fits, usual=self._is_usual)
-
-    def _fits(self, text: str) -> bool:
-        return len(self.vocabulary.source.encode(text)) <= self.source_limit
-
-    def _is_usual(self, text: str) -> bool:
-        if count_sentences(text) > self.usual.sentences:
-            return False
-        return len(self.vocabulary.source.encode(text)) <= min(self.usual.tokens, self.source_limit)
 
     def _beginning(self, line: int, prefix: str) -> list[int]:
         """Encode what a translation must begin with; the end token at least must have a place behind it."""
@@ -267,23 +260,21 @@ class LineTranslator:
             start=self.vocabulary.target.prefix,
             config=self.generator.decoding,
             with_log_probs=options.log_probs,
+            with_attention=options.align,
             progress=progress,
         )
-        found: list[Any] = [one and tuple(map(self.generator.output, one.hypotheses)) for one in decoded]
-        if not options.align:
-            return found
-        having = [number for number, one in enumerate(found) if one is not None]
-        aligned = in_batches(
-            [len(parts[number].source) for number in having],
-            lambda numbers: self._aligned(
-                [parts[having[number]] for number in numbers], [found[having[number]] for number in numbers]
-            ),
-            batch_size=self.generator.decoding.batch_size,
-            name=lambda number: f"The line '{excerpt(parts[having[number]].text)}'",
-        )
-        for number, outputs in zip(having, aligned, strict=True):
-            found[number] = outputs
-        return found
+        return [
+            one and tuple(self._output(part, own) for own in one.hypotheses)
+            for part, one in zip(parts, decoded, strict=True)
+        ]
+
+    def _output(self, part: _Segment, hypothesis: Hypothesis) -> Output:
+        """What is told of a hypothesis of another engine, with its links between words where it has its attention."""
+        output = self.generator.output(hypothesis)
+        if hypothesis.attention is None:
+            return output
+        links = link_words(self.vocabulary, part.text, output.ids, hypothesis.attention)
+        return replace(output, alignment=tuple(links))
 
     def unsupported(self) -> str:
         """Why another engine cannot do what is asked for, if it cannot."""
@@ -341,6 +332,8 @@ class LineTranslator:
             links = () if self.options.align else None
             nothing = Output(text="", score=0.0, ids=(), tokens=(), log_probs=(), alignment=links)
             return Translation(source=text, outputs=(nothing,))
+        if parts[0].span == (0, len(text)):  # the text is its only part
+            return Translation(source=text, outputs=found[0])
         rows = list(zip(*found, strict=len(parts) == 1))
         outputs = tuple(self._concatenated(text, [part.span for part in parts], row) for row in rows)
         if len(parts) == 1:
