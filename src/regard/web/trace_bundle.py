@@ -213,21 +213,11 @@ def _blocks(weights: Floats, block: list[int]) -> Floats:
 def _norms(trace: Trace, arrays: dict[str, Floats]) -> dict[str, Any] | None:
     """The lengths of the residual stream's vectors (sublayer, position); of an image network (sublayer, 1)."""
     try:
-        norms = trace.residual_norms() if trace.subject is not None else _kept_norms(trace)
+        norms = trace.residual_norms()
     except UsageError:
         return None
     arrays["norms"] = np.asarray(norms.values, np.float32).reshape(len(norms.values), -1)
     return {"sublayers": list(norms.labels["sublayer"]), "array": "norms"}
-
-
-def _kept_norms(trace: Trace) -> NamedArray:
-    """Those that a probe's file keeps; else of what a file has of the stream."""
-    names = trace.names("*.norm")
-    if not names:
-        return trace.residual_norms()
-    values = np.array([np.atleast_1d(trace[name].values) for name in names])
-    sublayers = tuple(name.removesuffix(".norm").removesuffix("_residual") for name in names)
-    return NamedArray(values, ("sublayer", "position"), {"sublayer": sublayers})
 
 
 def _feature_maps(trace: Trace) -> list[str]:
