@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -67,28 +66,3 @@ def page(browser: Browser, served: PageServer) -> Iterator[Page]:
 def is_ours(url: str, served: PageServer) -> bool:
     """Whether a request goes to the page's own server, to a saved file, or nowhere."""
     return url.startswith((served.url, "file:", "data:", "blob:"))
-
-
-@pytest.fixture(scope="session")
-def watched(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], tiny: Any) -> Path:
-    """A run whose probe examples were recorded, with pre-norm, and validation files. To be read, not changed."""
-    import regard
-
-    folder = tmp_path_factory.mktemp("watched")
-    valid = []
-    for file in corpus:
-        lines = Path(file).read_text().splitlines(keepends=True)
-        valid.append(str(folder / f"valid{Path(file).suffix}"))
-        Path(valid[-1]).write_text("".join(lines[:12]))
-    settings = {
-        **tiny,
-        "model.norm_order": "pre",
-        "training.steps": 30,
-        "training.validate_every": 10,
-        "training.save_every_steps": 10,
-        "training.keep": 3,
-        "inspection.probes": 2,
-        "inspection.every": 10,
-    }
-    regard.train("translate", train=corpus, valid=valid, run=folder / "run", settings=settings)
-    return folder / "run"

@@ -2,17 +2,21 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 import regard
 from regard.inspection import maps
 from regard.web.server import PageServer
+from regard.web.session import Session
+from regard.web.single_file import write_single_page
 
 pytestmark = pytest.mark.browser
 TEXT = "a small dog sees"
@@ -155,6 +159,14 @@ def test_the_tree_ends_in_the_output_and_a_runner_up_can_be_forced(page: Page, s
     best = page.locator(".tree .node.best")
     expect(best).to_have_count(len(tree.path(tree.best)))
     expect(page.locator(".tree-tools .said")).to_contain_text("the output")
+    weights = trace.tree_attention(tree).values[
+        [node.number for node in tree.nodes].index(tree.path(tree.best)[1].number)
+    ]
+    page.locator(".tree .node.best").nth(1).dispatch_event("pointerenter")
+    shades = page.locator("#timeline .line.key .token").evaluate_all(
+        "all => all.map(own => Number(own.style.getPropertyValue('--weight')))"
+    )
+    np.testing.assert_allclose(shades, weights, atol=1e-6)
     other = next(node for node in tree.nodes if node.step == 0 and node.number != tree.path(tree.best)[0].number)
     forced = trace.forced(tree.ids(other.number))
     page.check("text=show pruned candidates")
@@ -316,3 +328,63 @@ def test_two_checkpoints_are_compared_and_one_with_itself_is_zero(
     look(page, served, f"view=compare&kind=cross&layer=0&head=0&against={watched}")
     page.reload()
     expect(page.locator("#view")).to_contain_text("No number differs")
+
+
+# --- as one file ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_page_works_from_the_disk_with_the_network_off(
+    page: Page, watched: Path, tmp_path: Path, trace: Any
+) -> None:
+    session = Session([str(watched)], threads=1)
+    file = tmp_path / "look.html"
+    write_single_page(session, str(watched), TEXT, file, beam=4)
+    session.close()
+    page.context.set_offline(True)
+    page.goto(f"{file.as_uri()}#kind=cross&layer=0&head=1&query=1&key=2")
+    weight = float(trace["decoder.0.cross_attention.weights"].values[1, 1, 2])
+    expect(page.locator("#detail .big")).to_have_text(as_share(weight))
+    expect(page.locator("#badge summary")).to_contain_text("checks hold")
+    expect(page.locator("#text")).to_be_disabled()
+    page.click("#stage >> text=Lens")
+    expect(page.locator(".lens tfoot")).to_be_visible()
+    page.click("text=Beam tree")
+    expect(page.locator(".tree .node.best").first).to_be_visible()
+    page.click("#stage >> text=Training")
+    slider = page.locator("input[type=range]")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator("#written")).to_be_visible()
+    assert "step=0" in page.url
+
+
+# --- the time machine, while a trainer is at work ------------------------------------------------------------------------
+
+
+def test_a_trainer_killed_in_mid_write_leaves_a_page_that_loads(
+    browser: Browser, watched: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(watched, run)
+    traces = run / "traces"
+    last = sorted(traces.glob("step-*"))[-1]
+    half = traces / f".{last.name}.tmp-1"
+    shutil.copytree(last, half)
+    next(half.glob("*.trace")).write_bytes(b"half")
+    next(last.glob("*.trace")).write_bytes(b"torn")
+    server = PageServer(Session([str(run)], threads=1))
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        page = browser.new_page()
+        page.goto(f"{server.url}#text={TEXT.replace(' ', '%20')}&view=time")
+        expect(page.locator("input[type=range]")).to_be_visible(timeout=20_000)
+        expect(page.locator("#view")).to_contain_text("skipped")
+        # Steps that are recorded meanwhile appear by themselves.
+        newest = traces / "step-00000040"
+        shutil.copytree(sorted(traces.glob("step-*"))[0], newest)
+        expect(page.locator("input[type=range]")).to_have_attribute("max", "4", timeout=20_000)
+        page.close()
+    finally:
+        server.stop()
+        thread.join(timeout=60)

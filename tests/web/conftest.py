@@ -56,32 +56,6 @@ class Client:
         return unpack(answer.content)
 
 
-@pytest.fixture(scope="session")
-def watched(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[str, str], tiny: dict[str, Any]) -> Path:
-    """A run whose probe examples were recorded, with pre-norm, and validation files. To be read, not changed."""
-    import regard
-
-    folder = tmp_path_factory.mktemp("watched")
-    valid = []
-    for file in corpus:
-        lines = Path(file).read_text().splitlines(keepends=True)
-        valid.append(str(folder / f"valid{Path(file).suffix}"))
-        Path(valid[-1]).write_text("".join(lines[:12]))
-    settings = {
-        **tiny,
-        "model.norm_order": "pre",
-        "training.steps": 30,
-        "training.validate_every": 10,
-        "training.save_every_steps": 10,
-        "training.keep": 3,
-        "decoding.max_length": 10,
-        "inspection.probes": 2,
-        "inspection.every": 10,
-    }
-    regard.train("translate", train=corpus, valid=valid, run=folder / "run", settings=settings)
-    return folder / "run"
-
-
 @pytest.fixture
 def own_watched(watched: Path, tmp_path: Path) -> Path:
     """A copy of it, to be changed or damaged."""

@@ -35,7 +35,13 @@ export async function drawTree(bench, box) {
     const byNumber = new Map(tree.nodes.map((/** @type {any} */ node) => [node.number, node]));
     for (let node = byNumber.get(tree.best); node; node = byNumber.get(node.parent)) path.add(node.number);
     const shown = tree.nodes.filter((/** @type {any} */ node) => places.has(node.number));
-    const said = h("p", { class: "said" }, about(byNumber.get(bench.selection.node) ?? byNumber.get(tree.best), tree));
+    const said = h("p", { class: "said" });
+    const source = h("p", { class: "line key", "aria-hidden": "true" }, (tree.source ?? []).map((/** @type {string} */ label) => h("span", { class: "token" }, token(label, 14))));
+    const look = (/** @type {any} */ node) => {
+      fill(said, about(node, tree));
+      Array.from(source.children).forEach((own, place) => own.style.setProperty("--weight", String(node.attention?.[place] ?? 0)));
+    };
+    look(byNumber.get(bench.selection.node) ?? byNumber.get(tree.best));
     const links = shown.map((/** @type {any} */ node) => {
       const to = place(places, node.number);
       const from = places.has(node.parent) ? place(places, node.parent) : { x: -0.35 * STEP + 12, y: place(places, tree.nodes[0].number).y };
@@ -51,9 +57,8 @@ export async function drawTree(bench, box) {
           tabindex: "0",
           role: "button",
           "aria-label": `${token(node.label)}, ${about(node, tree)}`,
-          onfocus: () => fill(said, about(node, tree)),
-          onpointerenter: () => (fill(said, about(node, tree)), bench.point({ query: node.step + (bench.facts.n_given ?? 0), key: bench.selection.key })),
-          onpointerleave: () => bench.point(null),
+          onfocus: () => look(node),
+          onpointerenter: () => look(node),
           onclick: () => force(bench, tree, node),
           onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && force(bench, tree, node),
         },
@@ -70,6 +75,7 @@ export async function drawTree(bench, box) {
         h("span", { class: "quiet" }, `beam ${tree.width}; score = total / length^${tree.length_penalty}; click a node to force it and go on from there`),
         said,
       ),
+      source,
       h("div", { class: "tree-frame" }, s("svg", { class: "tree", width: steps * STEP + 120, height: rows * ROW + 16, role: "group", "aria-label": "Beam tree" }, links, dots)),
     );
   };
