@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import regard
@@ -388,3 +391,56 @@ def test_a_trainer_killed_in_mid_write_leaves_a_page_that_loads(
     finally:
         server.stop()
         thread.join(timeout=60)
+
+
+# --- every kind of run ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def page_of(browser: Browser, run: Path, **settings: Any) -> Iterator[Page]:
+    """The page of any run; an error in one of its scripts fails the test."""
+    server = PageServer(Session([str(run)], threads=1, **settings))
+    thread = Thread(target=server.run)
+    thread.start()
+    faults: list[str] = []
+    try:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(server.url)
+        yield page
+        page.close()
+    finally:
+        server.stop()
+        thread.join(timeout=60)
+    assert faults == []
+
+
+@pytest.mark.parametrize("kind", ["classify_run", "pairs_run", "tag_run", "regress_run", "mask_run", "denoise_run"])
+def test_runs_over_text_open_with_an_example(browser: Browser, kind: str, request: pytest.FixtureRequest) -> None:
+    with page_of(browser, request.getfixturevalue(kind)) as page:
+        expect(page.locator("#run strong")).to_be_visible(timeout=20_000)
+        if page.locator("#text").input_value() == "":
+            blank = re.search(r"with (\S+) in", page.locator("#text").get_attribute("placeholder") or "")
+            page.fill("#text", f"a {blank[1] if blank else 'good'} day")
+            if page.locator("#second").is_visible():
+                page.fill("#second", "a bad day")
+            page.click("text=Look inside")
+        expect(page.locator("#badge .checks")).to_be_visible(timeout=20_000)
+        expect(page.locator(".thumbnail").first).to_be_visible()
+        for tab in page.locator("#stage [role=tab]").all_inner_texts():
+            page.locator("#stage [role=tab]", has_text=tab).first.click()
+            expect(page.locator("#view")).not_to_be_empty()
+
+
+@pytest.mark.parametrize("kind", ["image_run", "caption_run"])
+def test_runs_over_images_read_a_file_of_the_disk(
+    browser: Browser, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    picture = tmp_path / "stripes.png"
+    Image.fromarray(np.tile(np.arange(0, 240, 10, np.uint8), (24, 1))).save(picture)
+    with page_of(browser, request.getfixturevalue(kind)) as page:
+        expect(page.locator("#image")).to_be_visible(timeout=20_000)
+        page.set_input_files("#image", str(picture))
+        expect(page.locator("#badge .checks")).to_be_visible(timeout=20_000)
+        expect(page.locator("canvas.photo")).to_be_visible()
+        expect(page.locator("#timeline .output")).not_to_be_empty()

@@ -54,7 +54,8 @@ export function mountTop(bench) {
 
 /** Ask for what the run takes: a text, two, or an image. @param {import("./workbench.js").Workbench} bench @param {HTMLElement} form */
 function fitForm(bench, form) {
-  const { accepts, examples = [] } = bench.run;
+  const { accepts, blank, examples = [] } = bench.run;
+  find("text").placeholder = blank ? `What the model shall read, with ${blank} in the place of what it guesses` : "What the model shall read";
   find("second").hidden = accepts !== "pair";
   find("second").value = bench.selection.second;
   find("image").hidden = accepts !== "image" || !bench.source.isLive;
