@@ -23,7 +23,8 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+# For one module at a time: while it runs, no other event loop can run in this thread, which tests of the server need.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if path is None:
