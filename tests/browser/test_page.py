@@ -301,6 +301,9 @@ def test_hostile_tokens_stay_text(page: Page, served: PageServer) -> None:
 
 def test_an_empty_text_is_refused_in_words_and_the_page_goes_on(page: Page, served: PageServer) -> None:
     look(page, served)
+    page.fill("#text", "   ")
+    page.click("text=Look inside")
+    expect(page.locator("#banner")).to_contain_text("There is nothing to read.")
     page.fill("#text", "a dog")
     page.click("text=Look inside")
     expect(page.locator("#banner")).to_be_hidden()
