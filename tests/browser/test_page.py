@@ -362,6 +362,10 @@ def test_a_saved_page_works_from_the_disk_with_the_network_off(
     page.keyboard.press("Home")
     expect(page.locator("#written")).to_be_visible()
     assert "step=0" in page.url
+    # What is known of the trained model alone is not shown as that of an earlier step.
+    expect(page.locator("#badge")).to_contain_text("only maps and probabilities")
+    page.click("#stage >> text=Lens")
+    expect(page.locator("#view")).to_contain_text("only maps and probabilities")
 
 
 # --- the time machine, while a trainer is at work ------------------------------------------------------------------------

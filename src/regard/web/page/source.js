@@ -109,6 +109,8 @@ export class SavedSource {
   /** @param {any} bundle */
   constructor(bundle) {
     this.bundle = bundle;
+    /** The one trace whose lens, tree, checks and rows are here; of probe examples only their maps are. */
+    this.id = unpack(fromBase64(bundle.trace)).facts.id;
   }
 
   async session() {
@@ -128,8 +130,8 @@ export class SavedSource {
 
   /** @param {string} trace @param {string} attention @param {number} head @param {number} query */
   async row(trace, attention, head, query) {
-    const kept = trace === this.bundle.id || trace.startsWith("t");
-    const name = kept ? `${attention}|${head}|${query}` : "";
+    this.#refuseOthers(trace);
+    const name = `${attention}|${head}|${query}`;
     return unpack(fromBase64(this.#kept("rows", name, "The numbers of this head are not in this file.")));
   }
 
@@ -143,14 +145,16 @@ export class SavedSource {
 
   /** @param {string} what @param {Record<string, any>} query */
   async ask(what, query) {
+    this.#refuseOthers(query.trace);
     const kept = this.bundle[what];
     if (what === "contributions" && kept) return kept[String(query.position)] ?? kept;
     if (kept === undefined || kept === null) throw new Refusal("That is not in this file.", ASK_LIVE);
     return kept;
   }
 
-  /** @param {string} what @param {Record<string, any>} _query */
-  async askPacked(what, _query) {
+  /** @param {string} what @param {Record<string, any>} query */
+  async askPacked(what, query) {
+    if (what !== "positions") this.#refuseOthers(query.trace); // which are the model's, whatever it read
     const kept = this.bundle[what];
     if (typeof kept !== "string") throw new Refusal("That is not in this file.", ASK_LIVE);
     return unpack(fromBase64(kept));
@@ -158,6 +162,11 @@ export class SavedSource {
 
   watch() {
     return () => {};
+  }
+
+  /** @param {string | undefined} trace */
+  #refuseOthers(trace) {
+    if (trace !== undefined && trace !== this.id) throw new Refusal("Of this step only maps and probabilities are in this file.", ASK_LIVE);
   }
 
   /** @param {string} group @param {string} name @param {string} refusal @returns {string} */
