@@ -68,6 +68,21 @@ def test_updates_are_those_of_torch_up_to_bfloat16(shape: tuple[int, int]) -> No
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+def test_a_run_in_bfloat16_computes_directions_in_it_and_keeps_weights_and_momentum_in_full(
+    shape: tuple[int, ...],
+) -> None:
+    gradients = [drawn(*shape, seed=seed) for seed in range(4)]
+    full = trained(shape, gradients, rate=0.1, decay=0.2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = trained(shape, gradients, rate=0.1, decay=0.2)
+        rounded = orthogonalise(drawn(2, 5, 8))
+    assert rounded.dtype == torch.bfloat16
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, full)
+    assert (found - full).norm() < 0.03 * (full - drawn(*shape, seed=9)).norm()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_the_first_update_by_the_formula(shape: tuple[int, ...]) -> None:
     gradient = drawn(*shape, seed=1)
     flat = gradient.flatten(1)

@@ -168,7 +168,8 @@ def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterab
     share = scheduled_share(cursor.step, trainer.config, total=total)
     good = math.isfinite(loss) and math.isfinite(norm)
     if good:
-        trainer.optimizer.update(share)
+        with trainer.machine.autocast():  # Muon's products are of the run's precision
+            trainer.optimizer.update(share)
         if trainer.ema is not None:
             trainer.ema.update(cursor.step)
         cursor.skipped_in_a_row = 0

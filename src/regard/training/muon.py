@@ -94,8 +94,9 @@ def _by_gram(x: Tensor) -> Tensor:
 
 
 def precision_on(device: torch.device) -> torch.dtype:
-    """The iteration bears bfloat16, which GPUs multiply fastest; a CPU often has no instructions for it."""
-    return torch.bfloat16 if device.type == "cuda" else torch.float32
+    """The iteration bears bfloat16, which GPUs multiply fastest; CPUs are asked for it with the run's precision."""
+    is_fast = device.type == "cuda" or torch.is_autocast_enabled(device.type)
+    return torch.bfloat16 if is_fast else torch.float32
 
 
 def _by_shape(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
