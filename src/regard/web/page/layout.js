@@ -117,6 +117,60 @@ export function blocks(own, most) {
 }
 
 /**
+ * A map as large as a small picture of it: a pixel has the largest value of the cells that it covers, NaN if all are masked.
+ * @param {ArrayLike<number>} values
+ * @param {number} rows
+ * @param {number} columns
+ * @param {number} size  rows and columns of the picture
+ * @param {Float32Array} found
+ * @param {number} to  where in it the first pixel goes
+ */
+export function pooled(values, rows, columns, size, found, to) {
+  const bounds = (/** @type {number} */ count) =>
+    Array.from({ length: size }, (_, at) => [Math.floor((at * count) / size), Math.max(Math.floor((at * count) / size) + 1, Math.floor(((at + 1) * count) / size))]);
+  const across = bounds(columns);
+  bounds(rows).forEach(([top, bottom], y) => {
+    for (let x = 0; x < size; x++) {
+      const [left, right] = across[x];
+      let largest = NaN;
+      for (let row = top; row < bottom; row++) {
+        for (let place = row * columns + left, end = row * columns + right; place < end; place++) {
+          const value = values[place];
+          if (value === value && !(largest >= value)) largest = value;
+        }
+      }
+      found[to + y * size + x] = largest;
+    }
+  });
+}
+
+/**
+ * Where the small maps of all heads stand, and how large they are. Where captions under each have no room, rows and columns
+ * have numbers at the edges: then `left` and `top` are the room for those.
+ * @param {{ row: number, column: number }[]} cells  of a grid, one for each map
+ * @param {number} width  pixels that there are
+ * @param {boolean} isRuled  whether a row is a layer and a column a head, so that numbers at the edges say all
+ */
+export function atlasLayout(cells, width, isRuled) {
+  const columns = 1 + Math.max(0, ...cells.map((own) => own.column));
+  const rows = 1 + Math.max(0, ...cells.map((own) => own.row));
+  const fitting = (/** @type {number} */ left, /** @type {number} */ gap) => Math.floor((width - left - gap * (columns - 1)) / columns);
+  const hasCaptions = !isRuled || fitting(0, 6) >= 30;
+  const [left, top, gap, caption] = hasCaptions ? [0, 0, 6, 15] : [18, 14, 2, 0];
+  const size = Math.max(6, Math.min(112, fitting(left, gap)));
+  const [across, down] = [size + gap, size + caption + gap];
+  return {
+    size,
+    hasCaptions,
+    left,
+    top,
+    width: left + columns * across - gap,
+    height: top + rows * down - gap,
+    places: cells.map(({ row, column }) => ({ x: left + column * across, y: top + row * down })),
+  };
+}
+
+/**
  * A part of a map, as it is.
  * @param {Grid} own
  * @param {number} top
