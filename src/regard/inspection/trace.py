@@ -131,9 +131,10 @@ class Trace(Mapping[str, NamedArray]):
         """The names and shapes of those that are not."""
         return {name: shape for name, shape in self._left_out.items() if name not in self._arrays}
 
-    def record(self, pattern: str) -> None:
-        """Record what matches a pattern and was left out, in one more pass."""
-        wanted = [name for name in self.names(pattern) if name not in self._arrays]
+    def record(self, *patterns: str) -> None:
+        """Record what matches one of the patterns and was left out, in one more pass."""
+        matching = {name for pattern in patterns for name in self.names(pattern)}
+        wanted = [name for name in self._order if name in matching and name not in self._arrays]
         if wanted:
             self._arrays.update(self._record_more(wanted))
 

@@ -132,7 +132,7 @@ class Session:
         self._traces: OrderedDict[str, KeptTrace] = OrderedDict()
         self._n_traces = 0
         self._jobs: dict[str, ImportanceJob] = {}
-        self._lock = Lock()
+        self._lock, self._aside = Lock(), Lock()
 
     def _load(self, name: str) -> Any:
         from regard.api import load
@@ -142,6 +142,12 @@ class Session:
     def work(self, do: Callable[[], Found]) -> Found:
         """Do something with a model, in the one thread in which models run."""
         return self._worker.submit(do).result()
+
+    def work_aside(self, do: Callable[[], Found]) -> Found:
+        """Do something long with a model that need not be waited for by what else is asked, one at a time. Taps are of a
+        thread: no trace is disturbed."""
+        with self._aside:
+            return do()
 
     def close(self) -> None:
         """Let threads and streams end."""

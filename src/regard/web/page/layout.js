@@ -3,7 +3,7 @@
  * @module
  */
 
-/** @typedef {{ values: Float32Array, rows: number, columns: number, rowOf: number[][], columnOf: number[][] }} Grid  which positions a row or column of the map stands for */
+/** @typedef {{ values: Float32Array, rows: number, columns: number, rowOf: number[][], columnOf: number[][], largest?: [number, number][] }} Grid  which positions a row or column of the map stands for; of a map in blocks, where the largest of each is */
 
 /**
  * The map of one head, position by position.
@@ -94,7 +94,7 @@ function groups(of, words) {
 }
 
 /**
- * A long map in blocks: each shows the largest weight in it.
+ * A long map in blocks: each shows the largest weight in it, and knows where that is.
  * @param {Grid} own
  * @param {number} most  rows and columns that are shown
  * @returns {Grid & { block: number }}
@@ -105,15 +105,50 @@ export function blocks(own, most) {
   const rows = Math.ceil(own.rows / block);
   const columns = Math.ceil(own.columns / block);
   const values = new Float32Array(rows * columns).fill(NaN);
+  const places = new Int32Array(rows * columns).fill(-1);
   for (let row = 0; row < own.rows; row++) {
+    const first = Math.floor(row / block) * columns;
     for (let column = 0; column < own.columns; column++) {
       const value = own.values[row * own.columns + column];
-      const place = Math.floor(row / block) * columns + Math.floor(column / block);
-      if (!Number.isNaN(value) && !(values[place] >= value)) values[place] = value;
+      const place = first + Math.floor(column / block);
+      if (value !== value || values[place] >= value) continue;
+      values[place] = value;
+      places[place] = row * own.columns + column;
     }
   }
   const joined = (/** @type {number[][]} */ of, /** @type {number} */ n) => Array.from({ length: n }, (_, at) => of.slice(at * block, (at + 1) * block).flat());
-  return { values, rows, columns, rowOf: joined(own.rowOf, rows), columnOf: joined(own.columnOf, columns), block };
+  /** @type {[number, number][]} */
+  const largest = Array.from(places, (found, place) => {
+    // A block that is masked throughout stands for its first cell.
+    const at = found >= 0 ? found : Math.floor(place / columns) * block * own.columns + (place % columns) * block;
+    return [own.rowOf[Math.floor(at / own.columns)][0], own.columnOf[at % own.columns][0]];
+  });
+  return { values, rows, columns, rowOf: joined(own.rowOf, rows), columnOf: joined(own.columnOf, columns), block, largest };
+}
+
+/**
+ * A map of which only the largest weight of each block is known.
+ * @param {ArrayLike<number>} values
+ * @param {number[]} block  rows and columns of a block
+ * @param {number} rows
+ * @param {number} columns
+ * @returns {Grid}
+ */
+export function fromBlocks(values, block, rows, columns) {
+  const places = (/** @type {number} */ count, /** @type {number} */ size) =>
+    Array.from({ length: Math.ceil(count / size) }, (_, at) => Array.from({ length: Math.min(size, count - at * size) }, (_, own) => at * size + own));
+  const [rowOf, columnOf] = [places(rows, block[0]), places(columns, block[1])];
+  return { values: Float32Array.from(values), rows: rowOf.length, columns: columnOf.length, rowOf, columnOf };
+}
+
+/**
+ * Where a window begins that has a place in its middle, as far as the edges let it.
+ * @param {number} place
+ * @param {number} count  rows or columns that there are
+ * @param {number} size  of the window
+ */
+export function windowAround(place, count, size) {
+  return Math.max(0, Math.min(place - Math.floor(size / 2), count - size));
 }
 
 /**
