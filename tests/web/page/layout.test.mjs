@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atlasLayout, blocks, every, grid, merged, part, pooled, treeLayout, without } from "../../../src/regard/web/page/layout.js";
+import { atlasLayout, blocks, every, fromBlocks, grid, merged, part, pooled, treeLayout, windowAround, without } from "../../../src/regard/web/page/layout.js";
 
 const near = (own, expected) => own.forEach((value, place) => (Number.isNaN(expected[place]) ? assert.ok(Number.isNaN(value)) : assert.ok(Math.abs(value - expected[place]) < 1e-6, `${[...own]}`)));
 
@@ -103,4 +103,25 @@ test("a few heads have captions, many have numbers at the edges, and none leave 
 
 test("no head at all takes no room", () => {
   assert.deepEqual(atlasLayout([], 226, true).places, []);
+});
+
+test("blocks know where their largest weight is", () => {
+  const own = blocks(grid([0.1, 0.9, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, NaN], 3, 3), 2);
+  assert.deepEqual([own.rows, own.columns, own.block], [2, 2, 2]);
+  near([...own.values], [0.9, 0.5, 0.7, NaN]);
+  assert.deepEqual(own.largest, [[0, 1], [1, 2], [2, 1], [2, 2]]);
+});
+
+test("blocks that came alone stand for their positions", () => {
+  const own = fromBlocks([1, 2, 3, 4, 5, 6], [2, 1], 4, 3);
+  assert.deepEqual(own.rowOf, [[0, 1], [2, 3]]);
+  assert.deepEqual(own.columnOf, [[0], [1], [2]]);
+  assert.equal(blocks(own, 128).block, 2);
+});
+
+test("a window has a place in its middle, and stays inside", () => {
+  assert.equal(windowAround(200, 500, 64), 168);
+  assert.equal(windowAround(3, 500, 64), 0);
+  assert.equal(windowAround(499, 500, 64), 436);
+  assert.equal(windowAround(5, 20, 64), 0);
 });

@@ -3,7 +3,7 @@
  * @module
  */
 
-/** @typedef {{ values: Float32Array, rows: number, columns: number, rowOf: number[][], columnOf: number[][], largest?: [number, number][] }} Grid  which positions a row or column of the map stands for; of a map in blocks, where the largest of each is */
+/** @typedef {{ values: Float32Array, rows: number, columns: number, rowOf: number[][], columnOf: number[][], block?: number, largest?: [number, number][] }} Grid  which positions a row or column of the map stands for; of a map in blocks, how many are one, and where the largest of each is */
 
 /**
  * The map of one head, position by position.
@@ -97,11 +97,11 @@ function groups(of, words) {
  * A long map in blocks: each shows the largest weight in it, and knows where that is.
  * @param {Grid} own
  * @param {number} most  rows and columns that are shown
- * @returns {Grid & { block: number }}
+ * @returns {Grid}
  */
 export function blocks(own, most) {
   const block = Math.ceil(Math.max(own.rows, own.columns) / most);
-  if (block <= 1) return { ...own, block: 1 };
+  if (block <= 1) return { block: 1, ...own };
   const rows = Math.ceil(own.rows / block);
   const columns = Math.ceil(own.columns / block);
   const values = new Float32Array(rows * columns).fill(NaN);
@@ -138,7 +138,7 @@ export function fromBlocks(values, block, rows, columns) {
   const places = (/** @type {number} */ count, /** @type {number} */ size) =>
     Array.from({ length: Math.ceil(count / size) }, (_, at) => Array.from({ length: Math.min(size, count - at * size) }, (_, own) => at * size + own));
   const [rowOf, columnOf] = [places(rows, block[0]), places(columns, block[1])];
-  return { values: Float32Array.from(values), rows: rowOf.length, columns: columnOf.length, rowOf, columnOf };
+  return { values: Float32Array.from(values), rows: rowOf.length, columns: columnOf.length, rowOf, columnOf, block: Math.max(...block) };
 }
 
 /**

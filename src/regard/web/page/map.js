@@ -145,14 +145,15 @@ function cellSize(view, frame) {
  */
 function labelsOf({ view, rows, columns }, size) {
   const font = Math.max(9, Math.min(13, size));
+  const areBlocks = view.block !== undefined && view.block > 1;
   const [everyRow, everyColumn] = [every(view.rows, size, font + 2), every(view.columns, size, font + 2)];
   /** @type {SVGElement[]} */
   const texts = [];
-  axisLabels(rows, view.rowOf).forEach((label, at) => {
+  axisLabels(rows, view.rowOf, areBlocks).forEach((label, at) => {
     if (at % everyRow) return;
     texts.push(s("text", { x: LEFT - 8, y: TOP + at * size + size / 2, "text-anchor": "end", "dominant-baseline": "central", "font-size": font, "data-axis": "row", "data-at": at }, label));
   });
-  axisLabels(columns, view.columnOf).forEach((label, at) => {
+  axisLabels(columns, view.columnOf, areBlocks).forEach((label, at) => {
     if (at % everyColumn) return;
     const x = LEFT + at * size + size / 2;
     texts.push(s("text", { transform: `translate(${x}, ${TOP - 8}) rotate(-45)`, "font-size": font, "dominant-baseline": "central", "data-axis": "column", "data-at": at }, label));
@@ -161,13 +162,14 @@ function labelsOf({ view, rows, columns }, size) {
 }
 
 /**
- * The labels of rows or columns, of words or blocks where several positions are one.
+ * The labels of rows or columns: the text of a word whose tokens are merged; of a block, its first token.
  * @param {string[]} labels
  * @param {number[][]} of
+ * @param {boolean} areBlocks
  */
-export function axisLabels(labels, of) {
+export function axisLabels(labels, of, areBlocks) {
   return of.map((positions) => {
-    const text = positions.map((at) => labels[at] ?? "").join("");
-    return positions.length > 6 ? `${token(labels[positions[0]] ?? "", 8)} …` : token(text, 14);
+    if (areBlocks) return `${token(labels[positions[0]] ?? "", 10)} …`;
+    return token(positions.map((at) => labels[at] ?? "").join(""), 14);
   });
 }

@@ -33,8 +33,9 @@ export function tableTools(labels, view, whole) {
  * @returns {(string | number)[][]}
  */
 function mapRows(labels, view) {
-  const rows = axisLabels(labels.rows, view.rowOf);
-  const columns = axisLabels(labels.columns, view.columnOf);
+  const areBlocks = (view.block ?? 1) > 1;
+  const rows = axisLabels(labels.rows, view.rowOf, areBlocks);
+  const columns = axisLabels(labels.columns, view.columnOf, areBlocks);
   const cells = (/** @type {number} */ y) => Array.from(view.values.subarray(y * view.columns, (y + 1) * view.columns), (own) => (Number.isNaN(own) ? "masked" : Number(own.toFixed(4))));
   return [["", ...columns], ...rows.map((label, y) => [label, ...cells(y)])];
 }

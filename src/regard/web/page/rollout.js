@@ -11,8 +11,8 @@ import { legend, tableTools } from "./map_table.js";
 
 const MOST = 128; // rows and columns that are drawn; longer maps are drawn in blocks
 const KINDS = {
-  rollout: ["Attention rollout", "each layer's mean over its heads, with the residual connection beside it, multiplied through all layers: rows sum to 1"],
-  flow: ["Attention flow", "the most that can pass from a position of the last layer to one of the input, where each layer's mean over its heads, and the residual connection, are as wide as their weights"],
+  rollout: ["Attention rollout", "Each layer's mean over its heads, with the residual connection beside it, multiplied through all layers: rows sum to 1"],
+  flow: ["Attention flow", "The most that can pass from a position of the last layer to one of the input, where weights are widths"],
 };
 
 /** @typedef {import("./workbench.js").Workbench} Workbench */
@@ -20,7 +20,7 @@ const KINDS = {
 /** @type {import("./stage.js").View} */
 export const rolloutView = {
   name: "rollout",
-  title: "Through all layers",
+  title: "Rollout",
   has: (bench) => Object.keys(bench.facts.stacks).length > 0,
   changes: ["stack", "passing", "sqrt"],
   async draw(bench, box) {
@@ -31,7 +31,7 @@ export const rolloutView = {
     const kinds = Object.entries(KINDS).map(([name, [text]]) => [name, text]);
     fill(
       box,
-      h("div", { class: "heading" }, h("h2", {}, title), h("p", { class: "quiet" }, `${about} (Abnar & Zuidema 2020). Values and feed-forward networks are not in it: it shows where something could have come from, not what was used.`)),
+      h("div", { class: "heading" }, h("h2", {}, title), h("p", { class: "quiet" }, `${about} (Abnar & Zuidema 2020). Values and feed-forward networks are not in it.`)),
       h("div", { class: "tools" }, chooser(bench, "passing", "show ", kinds, passing), chooser(bench, "stack", "of the ", Object.keys(bench.facts.stacks).map((name) => [name, name]), stack)),
       found,
     );
@@ -68,7 +68,7 @@ function show(bench, box, array, attention, title) {
   const said = h("p", { class: "reached" });
   const frame = h("div", { class: "map-frame" });
   const { buttons, sheet } = tableTools(labels, view, whole);
-  const note = view.block > 1 ? h("p", { class: "quiet" }, `${whole.rows} × ${whole.columns} in blocks of ${view.block}, the largest number of each`) : "";
+  const note = (view.block ?? 1) > 1 ? h("p", { class: "quiet" }, `${whole.rows} × ${whole.columns} in blocks of ${view.block}, the largest number of each`) : "";
   fill(box, said, frame, h("div", { class: "footer" }, legend(bench.scales, how(), { sqrt: bench.selection.sqrt, masked: false }), note, h("div", { class: "actions" }, buttons), sheet));
   const map = drawMap(frame, {
     view,
