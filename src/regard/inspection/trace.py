@@ -305,6 +305,12 @@ def trace_input(subject: Subject, *, title: str = "") -> Trace:
     return _recorded(subject, subject.reading(result), result, title=title, output="\n".join(result.lines()))
 
 
+def read_by(trace: Trace, subject: Subject) -> Trace:
+    """A trace of the same pass by another network: over the same input and all that was written."""
+    reading = subject.reading(trace.result)
+    return _recorded(subject, reading, trace.result, title=trace.title, output=trace.output)
+
+
 def _recorded(subject: Subject, reading: Reading, result: Any, *, title: str, output: str) -> Trace:
     arrays, left_out = record_pass(subject, reading, ["*"], most_bytes=MOST_BYTES)
     if not arrays and not left_out:
