@@ -15,6 +15,7 @@ import { legend, tableTools } from "./map_table.js";
 import { drawPatches } from "./patches.js";
 
 const MOST = 128; // rows and columns that are drawn; longer maps are drawn in blocks
+const FAINT = 0.1; // a map without any larger weight looks empty
 const WINDOW = 64; // rows and columns of what is zoomed in to
 
 /** @typedef {import("./workbench.js").Workbench} Workbench */
@@ -210,6 +211,7 @@ function footer(bench, attention, { whole, view, isWhole, from }) {
   if (!isWhole) notes.push("all weights are being fetched");
   if (bench.selection.words) notes.push("subwords merged: rows are means, columns sums");
   if (bench.selection.plain) notes.push("special tokens hidden, rows made to sum to 1 again");
+  if (!bench.selection.sqrt && largestOf(view.values) < FAINT) notes.push(`no weight above ${FAINT}: colour by the square root tells them apart`);
   if (view.block > 1) notes.push(`${whole.rows} × ${whole.columns} in blocks of ${view.block}, the largest weight of each; click one to zoom in`);
   if (from) notes.push(`rows ${from[0]} to ${from[0] + view.rows - 1} of ${whole.rows}, columns ${from[1]} to ${from[1] + view.columns - 1} of ${whole.columns}; arrow keys move on`);
   const { buttons, sheet } = tableTools({ rows: attention.row_labels, columns: attention.column_labels }, view, whole);
