@@ -179,7 +179,7 @@ def in_browser(saved: Path, wide: str, *, threads: int, n_rounds: int) -> dict[s
         page.goto(server.url)
         page.fill("#text", " ".join(SENTENCES)[: LENGTH - 2])  # characters, between two special tokens
         page.press("#text", "Enter")
-        page.locator("#map canvas").nth(143).wait_for()
+        page.locator(".thumbnail").nth(143).wait_for()
         page.wait_for_timeout(1000)
         redraws = [page.evaluate(REDRAW) for _ in range(2 * n_rounds)]
         n_elements = page.evaluate("document.querySelectorAll('*').length")

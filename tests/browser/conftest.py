@@ -5,10 +5,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from tests.browser.driving import TEXT
 
+import regard
 from regard.web.server import PageServer
 from regard.web.session import Session
 
@@ -67,3 +70,32 @@ def page(browser: Browser, served: PageServer) -> Iterator[Page]:
 def is_ours(url: str, served: PageServer) -> bool:
     """Whether a request goes to the page's own server, to a saved file, or nowhere."""
     return url.startswith((served.url, "file:", "data:", "blob:"))
+
+
+@pytest.fixture(scope="session")
+def trace(watched: Path) -> Any:
+    """What the page of the watched run must show of its text."""
+    return regard.load(str(watched)).trace(TEXT, beam=4)
+
+
+@pytest.fixture(scope="session")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A reader of some hundred characters, more than a map draws cell by cell. To be read, not changed."""
+    folder = tmp_path_factory.mktemp("long")
+    rows = [f"the {word} dog number {number},{word}\n" for word in ("good", "bad") for number in range(30)]
+    (folder / "train.csv").write_text("text,label\n" + "".join(rows))
+    settings = {
+        "model.preset": "bert-tiny",
+        "model.n_layers": 3,
+        "model.n_heads": 4,
+        "model.d_model": 32,
+        "model.d_ff": 32,
+        "model.max_positions": 320,
+        "tokenizer.kind": "characters",
+        "training.steps": 12,
+        "training.learning_rate": 0.05,
+        "runtime.device": "cpu",
+        "runtime.threads": 1,
+    }
+    regard.train("classify", train=[str(folder / "train.csv")], run=folder / "run", settings=settings)
+    return folder / "run"

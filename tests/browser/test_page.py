@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+from tests.browser.driving import TEXT, as_share, look, page_of
 
 import regard
 from regard.inspection import maps
@@ -22,28 +21,6 @@ from regard.web.session import Session
 from regard.web.single_file import write_single_page
 
 pytestmark = pytest.mark.browser
-TEXT = "a small dog sees"
-
-
-@pytest.fixture(scope="session")
-def trace(watched: Path) -> Any:
-    """What the page must show."""
-    return regard.load(str(watched)).trace(TEXT, beam=4)
-
-
-def look(page: Page, served: PageServer, hash: str = "", text: str = TEXT) -> None:
-    """Open the page and wait until it shows the text."""
-    page.goto(f"{served.url}#text={text.replace(' ', '%20')}{'&' if hash else ''}{hash}")
-    expect(page.locator("#badge .checks, #badge [title]")).to_have_count(1, timeout=20_000)
-
-
-def shown_weight(page: Page) -> str:
-    return page.locator("#detail .big").inner_text()
-
-
-def as_share(value: float) -> str:
-    """As the page writes a weight."""
-    return "<0.001" if 0 < value < 0.0005 else f"{value:.3f}"
 
 
 # --- what is seen is what was recorded ---------------------------------------------------------------------------------
@@ -194,13 +171,6 @@ def test_a_head_is_cut_and_put_back(page: Page, served: PageServer, trace: Any) 
     assert page.locator(".thumbnail[data-cut]").count() == 1
     page.click("text=Put back 1 that is cut")
     expect(page.locator("#view")).to_contain_text("Nothing is cut")
-
-
-def test_importance_is_measured_in_the_background(page: Page, served: PageServer) -> None:
-    look(page, served, "view=ablate")
-    page.click("text=Cut every head in turn: the loss")
-    expect(page.locator(".importance tbody tr").first).to_be_visible(timeout=60_000)
-    assert page.locator(".importance td").count() >= 4
 
 
 # --- the time machine ----------------------------------------------------------------------------------------------------
@@ -401,25 +371,6 @@ def test_a_trainer_killed_in_mid_write_leaves_a_page_that_loads(
 
 
 # --- every kind of run ---------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def page_of(browser: Browser, run: Path, **settings: Any) -> Iterator[Page]:
-    """The page of any run; an error in one of its scripts fails the test."""
-    server = PageServer(Session([str(run)], threads=1, **settings))
-    thread = Thread(target=server.run)
-    thread.start()
-    faults: list[str] = []
-    try:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(server.url)
-        yield page
-        page.close()
-    finally:
-        server.stop()
-        thread.join(timeout=60)
-    assert faults == []
 
 
 @pytest.mark.parametrize("kind", ["classify_run", "pairs_run", "tag_run", "regress_run", "mask_run", "denoise_run"])

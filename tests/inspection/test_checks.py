@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.inspection.families import FAMILIES, OF_NUMBERS, traced
+from tests.inspection.families import FAMILIES, OF_NUMBERS, subject_of, traced
 
 from regard.errors import UsageError
 from regard.inspection import attention_replay, checks, model_checks
@@ -16,8 +17,10 @@ from regard.inspection import trace as trace_module
 from regard.inspection.checks import Check, Checks, check_trace
 from regard.inspection.interventions import sublayers
 from regard.inspection.named_array import NamedArray, Values
-from regard.inspection.trace import Trace
+from regard.inspection.rounding import Doubled
+from regard.inspection.trace import Trace, trace_input
 from regard.inspection.trace_file import load_trace
+from regard.tasks.reading import Reading
 
 PATH = "decoder.0.self_attention"
 
@@ -232,3 +235,48 @@ def test_errors_of_weights_are_measured_by_their_scores() -> None:
     found = trace.patched({}).checks()
     assert found[checks.SCORES].passed
     assert found[checks.WEIGHTS].passed
+
+
+@pytest.fixture
+def chaotic(monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """A deep network with large weights, whose layers make rounding larger than is tolerated here without a proof."""
+    monkeypatch.setattr(model_checks, "TOLERANCE", 1e-6)
+    fields = {"n_layers": 12, "d_model": 64, "n_heads": 4, "context": 16}
+    monkeypatch.setitem(FAMILIES, "gpt-deep", replace(FAMILIES["gpt"], fields=fields))
+    subject = subject_of("gpt-deep")
+    with torch.no_grad():
+        for parameter in subject.model.parameters():
+            parameter *= 3.0
+    return trace_input(subject)
+
+
+def test_what_a_network_makes_of_rounding_is_no_fault(chaotic: Trace) -> None:
+    found = check_trace(chaotic)
+    row = found[model_checks.CACHED]
+    assert row.error is not None and row.error > model_checks.TOLERANCE
+    assert row.note.startswith("rounding: from the same in float64 they are ")
+    assert found.passed, str(found)
+
+
+def test_a_fault_is_no_rounding_however_large_that_is(chaotic: Trace) -> None:
+    own, subject = chaotic.reading, chaotic.subject
+    cached = own.cached
+    assert cached is not None and subject is not None
+    chaotic.reading = replace(own, cached=lambda ends: torch.roll(cached(ends), 1, 0))
+    assert not check_trace(chaotic)[model_checks.CACHED].passed
+
+    class Faulty:
+        """The task, where cached decoding is wrong by little, whatever the precision."""
+
+        spec = subject.task.spec
+
+        def reading(self, *given: Any) -> Reading:
+            found = subject.task.reading(*given)
+            right = found.cached
+            assert right is not None
+            return replace(found, cached=lambda ends: right(ends) * 1.001)
+
+    task: Any = Faulty()
+    chaotic.subject = replace(subject, task=task)
+    chaotic.reading = chaotic.subject.reading(chaotic.result)
+    assert not model_checks._cached(chaotic, chaotic.subject, Doubled(chaotic, chaotic.subject)).passed

@@ -197,6 +197,8 @@ def test_everything_of_a_trace_is_what_python_says(page: Client, watched: Path, 
     np.testing.assert_array_equal(np.float32(gradients["values"]), trace.gradients(position=1).values)
     facts, arrays = page.packed("/api/rollout", trace=id, stack="decoder")
     np.testing.assert_array_equal(arrays["rollout"], trace.rollout("decoder").values)
+    facts, arrays = page.packed("/api/flow", trace=id, stack="decoder")
+    np.testing.assert_array_equal(arrays["flow"], trace.flow("decoder").values)
     assert facts["labels"] == list(trace.reading.own.labels)
     facts, arrays = page.packed("/api/row", trace=id, attention=path, head=1, query=2)
     np.testing.assert_array_equal(
@@ -219,7 +221,11 @@ def test_two_traces_are_compared(page: Client, watched: Path, traced: Any) -> No
         assert answer.status_code == 200
         facts, arrays = unpack(answer.content)
         assert (facts["largest"] > 0) is differs
-        assert any(np.nan_to_num(array).any() for array in arrays.values()) is differs
+        maps = [array for name, array in arrays.items() if name.startswith("weights:")]
+        assert any(np.nan_to_num(array).any() for array in maps) is differs
+    trace = regard.load(watched, threads=1).trace(TEXT)
+    assert facts["norms"] == list(trace.residual_norms().labels["sublayer"])
+    np.testing.assert_array_equal(arrays["norms:a"], trace.residual_norms().values)
 
 
 def test_what_is_not_there_is_refused(page: Client, traced: Any) -> None:
@@ -395,7 +401,8 @@ def test_a_damaged_trace_leaves_the_rest_working(open_page: Open, own_watched: P
     assert page.trace(own_watched, TEXT)[0]["output"]
 
 
-def test_importance_is_measured_in_the_background(open_page: Open, watched: Path, trained: Path) -> None:
+def test_importance_is_measured_in_the_background(open_page: Open, own_watched: Path, trained: Path) -> None:
+    watched = own_watched
     page = open_page(watched, trained)
     assert page.json("/api/importance", run=str(watched)) == {"state": "none"}
     begun = page.post("/api/importance", {"run": str(watched), "examples": 5})
@@ -425,3 +432,41 @@ def test_a_measurement_that_fails_says_why(open_page: Open, watched: Path, tmp_p
     found = page.json("/api/importance", run=str(watched))
     assert found["state"] == "failed"
     assert found["error"]
+
+
+def test_what_was_measured_stays_with_the_run(open_page: Open, own_watched: Path, corpus: tuple[str, str]) -> None:
+    page = open_page(own_watched, data=corpus)
+    page.post("/api/importance", {"run": str(own_watched), "examples": 5})
+    page.app.app.state.session.measurement(str(own_watched)).wait()
+    found = page.json("/api/importance", run=str(own_watched))
+    assert (found["state"], found["files"]) == ("done", ["train.en", "train.de"])
+
+    later = open_page(own_watched)
+    assert later.json("/api/importance", run=str(own_watched)) == found
+    assert later.json("/api/importance", run=f"{own_watched}@10") == {"state": "none"}  # another checkpoint
+    [kept] = (own_watched / "traces").glob("importance-*.json")
+    for damage in (b"{", b"[]", b'{"format": 2}', kept.read_bytes().replace(b'"parts":', b'"pieces":')):
+        kept.write_bytes(damage)
+        assert later.json("/api/importance", run=str(own_watched)) == {"state": "none"}
+
+
+def test_what_the_terminal_measured_is_on_the_page(
+    open_page: Open, own_watched: Path, corpus: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from regard.cli.main import main
+
+    call = ["inspect", str(own_watched), "--heads", "--data", *corpus, "--examples", "5", "--threads", "1", "--json"]
+    assert main(call) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert open_page(own_watched).json("/api/importance", run=str(own_watched))["grid"] == told
+
+
+def test_a_run_that_cannot_be_written_to_is_measured_all_the_same(
+    open_page: Open, own_watched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_page(own_watched)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    page.post("/api/importance", {"run": str(own_watched), "examples": 5})
+    page.app.app.state.session.measurement(str(own_watched)).wait()
+    assert page.json("/api/importance", run=str(own_watched))["state"] == "done"
+    assert not list((own_watched / "traces").glob("importance-*"))

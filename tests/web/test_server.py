@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
@@ -140,3 +140,25 @@ def test_nothing_is_reported_to_anybody(watched: Path, monkeypatch: pytest.Monke
             assert get(server, f"/api/tokens?run={watched}&text=secret")[0] == 200
         with pytest.raises(BlockingIOError):
             collector.accept()
+
+
+def test_an_end_amid_work_says_nothing(
+    watched: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun, end = Event(), Event()
+
+    def slow(self: Session, request: object) -> None:
+        begun.set()
+        end.wait(timeout=60)
+        raise UsageError("Too late.")
+
+    monkeypatch.setattr(Session, "trace", slow)
+    body = json.dumps({"run": str(watched), "input": "a dog"})
+    with serving(watched) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("POST", "/api/trace", body=body, headers={"Content-Type": "application/json"})
+        assert begun.wait(timeout=60)
+        server._server.config.timeout_graceful_shutdown = 0
+        Timer(1.0, end.set).start()
+    connection.close()
+    assert capfd.readouterr().err == ""

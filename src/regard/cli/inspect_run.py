@@ -1,8 +1,5 @@
 """`regard inspect RUN` without an input: what is asked of the run itself; importance of heads, probes, neighbours."""
 
-import hashlib
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.options import check_number
@@ -66,13 +63,21 @@ def show_probes(run: str, options: "RunOptions", map: "MapOptions", numbers: "Nu
 def show_importance(run: Any, options: "RunOptions", *, png: str, json: bool) -> None:
     """Cut every head, or sublayer, in turn, and tell what that costs on a test set."""
     from regard.inspection.importance import measure_importance, parts_of
+    from regard.inspection.importance_folder import Measurement
 
     if not options.data:
         raise UsageError("The importance of heads is measured on a test set.", "Give one: --data test.en test.de")
     check_number("--examples", options.examples, most=MOST_EXAMPLES)
     parts: Parts = "both" if options.heads and options.sublayers else "heads" if options.heads else "sublayers"
     metric: MeasuredBy = "score" if options.score else "loss"
-    file = kept_file(run, options.data, f"{options.examples} {metric}")
+    folder = RunFolder(run.reference.path)
+    asked = Measurement(
+        checkpoint=run.checkpoint.path.name,
+        metric=metric,
+        parts=parts,
+        n_examples=options.examples,
+        files=tuple(options.data),
+    )
     with Waiting(
         "ablating", unit=parts if parts != "both" else "parts", total=len(parts_of(run.model, parts))
     ) as waiting:
@@ -85,8 +90,9 @@ def show_importance(run: Any, options: "RunOptions", *, png: str, json: bool) ->
             parts=parts,
             n_examples=options.examples,
             progress=lambda what, done: waiting(done),
-            resume_file=file,
+            resume_file=asked.parts_file(folder),
         )
+    asked.keep(folder, found.to_json())
     if png:
         from regard.inspection.importance_picture import importance_picture
         from regard.inspection.render import save
@@ -97,14 +103,6 @@ def show_importance(run: Any, options: "RunOptions", *, png: str, json: bool) ->
         return
     print_lines(found.lines())
     note("a head can be spared here and matter elsewhere; and two that do the same are each spared alone")
-
-
-def kept_file(run: Any, files: Sequence[str], settings: str) -> Path:
-    """Where the parts that were measured are kept, so that a measurement that is stopped goes on."""
-    asked = "\n".join((run.checkpoint.path.name, settings, *(str(Path(file).resolve()) for file in files)))
-    folder = RunFolder(run.reference.path).traces
-    folder.mkdir(exist_ok=True)
-    return folder / f"importance-{hashlib.sha256(asked.encode()).hexdigest()[:12]}.jsonl"
 
 
 def show_neighbours(run: Any, token: str, *, json: bool) -> None:

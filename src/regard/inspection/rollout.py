@@ -45,12 +45,18 @@ def flow(trace: Trace, stack: str = "") -> NamedArray:
     return NamedArray(all_flows(layers).astype(np.float32), like.axes[1:], like.labels)
 
 
-def _layers(trace: Trace, stack: str) -> tuple[list[Matrix], NamedArray]:
-    """The matrices of a stack's layers, the first one first, and the weights from which axes and labels are taken."""
+def stacks_of(trace: Trace) -> dict[str, list[str]]:
+    """By stack, encoder or decoder, the paths of its layers' self-attention, the first one first."""
     stacks: dict[str, list[str]] = {}
     for path in trace.attentions():
         if found := _SELF_ATTENTION.fullmatch(path):
             stacks.setdefault(found[1], []).append(path)
+    return stacks
+
+
+def _layers(trace: Trace, stack: str) -> tuple[list[Matrix], NamedArray]:
+    """The matrices of a stack's layers, the first one first, and the weights from which axes and labels are taken."""
+    stacks = stacks_of(trace)
     if not stacks:
         raise UsageError(
             "This model has no self-attention that could be followed through layers.", "Use a Transformer."

@@ -131,9 +131,10 @@ class Trace(Mapping[str, NamedArray]):
         """The names and shapes of those that are not."""
         return {name: shape for name, shape in self._left_out.items() if name not in self._arrays}
 
-    def record(self, pattern: str) -> None:
-        """Record what matches a pattern and was left out, in one more pass."""
-        wanted = [name for name in self.names(pattern) if name not in self._arrays]
+    def record(self, *patterns: str) -> None:
+        """Record what matches one of the patterns and was left out, in one more pass."""
+        matching = {name for pattern in patterns for name in self.names(pattern)}
+        wanted = [name for name in self._order if name in matching and name not in self._arrays]
         if wanted:
             self._arrays.update(self._record_more(wanted))
 
@@ -302,6 +303,12 @@ def trace_input(subject: Subject, *, title: str = "") -> Trace:
     result = subject.predict()
     title = title or (str(subject.input) if isinstance(subject.input, str | Path) else "input")
     return _recorded(subject, subject.reading(result), result, title=title, output="\n".join(result.lines()))
+
+
+def read_by(trace: Trace, subject: Subject) -> Trace:
+    """A trace of the same pass by another network: over the same input and all that was written."""
+    reading = subject.reading(trace.result)
+    return _recorded(subject, reading, trace.result, title=trace.title, output=trace.output)
 
 
 def _recorded(subject: Subject, reading: Reading, result: Any, *, title: str, output: str) -> Trace:

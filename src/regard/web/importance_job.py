@@ -1,12 +1,19 @@
-"""The importance of heads, measured in the background while the page goes on: one measurement per run at a time."""
+"""The importance of heads, measured in the background while the page goes on: one measurement per run at a time.
 
-from collections.abc import Sequence
+What was measured stays in the run: one that is stopped goes on from where it was, a finished one is shown when the page is
+opened again.
+"""
+
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, cast
 
 from regard.errors import RegardError
 from regard.inspection.importance import MeasuredBy, measure_importance, parts_of
+from regard.inspection.importance_folder import KeptImportance, Measurement
+from regard.runs.folder import RunFolder
 
 
 class StoppedError(Exception):
@@ -18,9 +25,8 @@ class ImportanceJob:
     """One measurement: how far it is, what it found, or why it failed."""
 
     run: Any
-    files: Sequence[str]
-    n_examples: int
-    metric: MeasuredBy
+    folder: RunFolder
+    asked: Measurement
     closed: Event
     state: str = "running"
     n_done: int = 0
@@ -42,17 +48,21 @@ class ImportanceJob:
 
     def _measure(self) -> None:
         try:
+            can_keep = os.access(self.folder.path, os.W_OK)  # a run may lie where nothing can be written
             found = measure_importance(
                 self.run.task,
                 self.run.model,
                 self.run.options({}),
-                list(self.files),
-                metric=self.metric,
+                list(self.asked.files),
+                metric=cast(MeasuredBy, self.asked.metric),
                 parts="heads",
-                n_examples=self.n_examples,
+                n_examples=self.asked.n_examples,
                 progress=self._tell,
-            )
-            self.grid, self.state = found.to_json(), "done"
+                resume_file=self.asked.parts_file(self.folder) if can_keep else None,
+            ).to_json()
+            if can_keep:
+                self.asked.keep(self.folder, found)
+            self.grid, self.state = found, "done"
         except StoppedError:
             self.state = "none"
         except RegardError as error:
@@ -71,8 +81,23 @@ class ImportanceJob:
             "state": self.state,
             "done": self.n_done,
             "of": self.n_parts,
-            "metric": self.metric,
-            "examples": self.n_examples,
-            "grid": self.grid,
             "error": self.error or None,
+            **_of(self.asked, self.grid),
         }
+
+
+def kept_facts(kept: KeptImportance) -> dict[str, Any]:
+    """The same of a measurement that an earlier session finished."""
+    n_parts = len(kept.importance["parts"])
+    return {
+        "state": "done",
+        "done": n_parts,
+        "of": n_parts,
+        "error": None,
+        **_of(kept.measured, kept.importance),
+    }
+
+
+def _of(measured: Measurement, grid: dict[str, Any] | None) -> dict[str, Any]:
+    files = [Path(file).name for file in measured.files]
+    return {"metric": measured.metric, "examples": measured.n_examples, "files": files, "grid": grid}

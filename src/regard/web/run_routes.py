@@ -58,8 +58,7 @@ def run_routes(session: Session) -> APIRouter:
 
     @routes.get("/importance")
     def importance(run: RunName) -> JsonAnswer:
-        job = session.measurement(run)
-        return JsonAnswer({"state": "none"} if job is None else job.facts())
+        return JsonAnswer(session.importance(run))
 
     @routes.get("/tokens")
     def tokens(run: RunName, text: Annotated[str, Query(max_length=MOST_TEXT)]) -> JsonAnswer:

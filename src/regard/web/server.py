@@ -1,6 +1,8 @@
 """The server of the page: uvicorn on loopback, at a port of its own choice or the one asked for, until Ctrl-C."""
 
+import logging
 import socket
+from asyncio import CancelledError
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -50,6 +52,7 @@ class PageServer:
 
     def run(self) -> None:
         """Serve until told to stop."""
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -60,6 +63,12 @@ class PageServer:
         """Let `run` return; from another thread."""
         self.session.closed.set()
         self._server.should_exit = True
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a message of the server is worth a line: not that what was under way ends with it."""
+    of_end = record.exc_info is not None and isinstance(record.exc_info[1], CancelledError)
+    return not (of_end or record.getMessage().endswith("timeout graceful shutdown exceeded"))
 
 
 def serve(session: Session, *, port: int = 0, on_ready: Callable[[str], Any] = lambda url: None) -> None:

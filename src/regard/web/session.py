@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from regard.config import RunConfig
 from regard.errors import RegardError, UsageError, did_you_mean
 from regard.inspection.importance import MeasuredBy
+from regard.inspection.importance_folder import Measurement, kept_importances
 from regard.inspection.probe_folder import recorded_steps
 from regard.inspection.trace import Trace
 from regard.runs.folder import Reference, RunFolder
 from regard.runs.names import find
-from regard.web.importance_job import ImportanceJob
+from regard.web.importance_job import ImportanceJob, kept_facts
 from regard.web.run_inputs import InputExample, accepted_input, examples_of, probe_input, validation_files
 from regard.web.trace_bundle import Bundle, trace_bundle
 from regard.web.trace_request import TraceRequest, asked_trace
@@ -132,7 +133,7 @@ class Session:
         self._traces: OrderedDict[str, KeptTrace] = OrderedDict()
         self._n_traces = 0
         self._jobs: dict[str, ImportanceJob] = {}
-        self._lock = Lock()
+        self._lock, self._aside = Lock(), Lock()
 
     def _load(self, name: str) -> Any:
         from regard.api import load
@@ -142,6 +143,12 @@ class Session:
     def work(self, do: Callable[[], Found]) -> Found:
         """Do something with a model, in the one thread in which models run."""
         return self._worker.submit(do).result()
+
+    def work_aside(self, do: Callable[[], Found]) -> Found:
+        """Do something long with a model that need not be waited for by what else is asked, one at a time. Taps are of a
+        thread: no trace is disturbed."""
+        with self._aside:
+            return do()
 
     def close(self) -> None:
         """Let threads and streams end."""
@@ -258,7 +265,8 @@ class Session:
 
     def measure(self, name: str, *, n_examples: int, metric: MeasuredBy) -> ImportanceJob:
         """Begin to measure the importance of a run's heads, on the data of the session, else the run's validation data."""
-        run = self.work(self.opened(name).run)
+        opened = self.opened(name)
+        run, folder = self.work(opened.run), opened.folder
         files = self.data or validation_files(run)
         if not files:
             raise UsageError(
@@ -269,12 +277,30 @@ class Session:
             known = self._jobs.get(name)
             if known is not None and known.state == "running":
                 raise BusyError(f"The heads of {name} are being measured.", "Wait until that is done.")
-            job = ImportanceJob(run=run, files=files, n_examples=n_examples, metric=metric, closed=self.closed)
+            asked = Measurement(
+                checkpoint=run.checkpoint.path.name,
+                metric=metric,
+                parts="heads",
+                n_examples=n_examples,
+                files=tuple(files),
+            )
+            job = ImportanceJob(run=run, folder=folder, asked=asked, closed=self.closed)
             job.start()
             self._jobs[name] = job
         return job
 
     def measurement(self, name: str) -> ImportanceJob | None:
-        """The last measurement of a run, if there is one."""
+        """The last measurement of a run in this session, if there is one."""
         self.opened(name)
         return self._jobs.get(name)
+
+    def importance(self, name: str) -> dict[str, Any]:
+        """What is known of the importance of a run's heads: measured in this session, else the last that was kept."""
+        job = self.measurement(name)
+        if job is not None:
+            return job.facts()
+        opened = self.opened(name)
+        for kept in kept_importances(opened.folder, self.work(opened.run).checkpoint.path.name):
+            if kept.measured.parts == "heads":
+                return kept_facts(kept)
+        return {"state": "none"}

@@ -22,7 +22,7 @@ from regard.web.position_bundle import position_bundle
 from regard.web.run_routes import token_facts
 from regard.web.session import KeptTrace, Session
 from regard.web.trace_bundle import Bundle, row_bundle, trace_bundle
-from regard.web.trace_parts import embedding_bundle, tree_facts
+from regard.web.trace_parts import embedding_bundle, gradient_facts, passing_bundle, tree_facts
 from regard.web.trace_request import OtherInput, TraceRequest
 
 MOST_ROWS, MOST_PROBES = 24 * 2**20, 24 * 2**20  # bytes of the arithmetic of cells, and of probes' traces
@@ -63,7 +63,9 @@ def bundle(session: Session, kept: KeptTrace) -> dict[str, Any]:
         "lens": work(lambda: _or_refused(lambda: trace.lens().to_json())),
         "tree": work(lambda: _or_refused(lambda: tree_facts(trace))),
         "checks": work(lambda: _or_refused(lambda: trace.checks().to_json())),
-        "contributions": work(lambda: _contributions(kept)),
+        "contributions": work(lambda: _by_position(kept, lambda at: trace.contributions(position=at).to_json())),
+        "gradients": work(lambda: _by_position(kept, lambda at: gradient_facts(trace, "", at))),
+        "rollout": work(lambda: {stack: _text(*passing_bundle(trace, "rollout", stack)) for stack in facts["stacks"]}),
         "embedding": work(lambda: _text(*embedding_bundle(trace))),
         "tokens": work(lambda: _or_refused(lambda: token_facts(run, trace.title))),
     }
@@ -89,11 +91,11 @@ def _or_refused(of: Callable[[], Any]) -> Any:
         return refused(error)
 
 
-def _contributions(kept: KeptTrace) -> Any:
-    """By position, what each part adds to the logit of what is written there; or why there is no such thing."""
-    trace = kept.trace
-    places = range(trace.reading.n_given, len(trace.reading.writes)) if trace.reading.writes else [-1]
-    return _or_refused(lambda: {str(place): trace.contributions(position=place).to_json() for place in places})
+def _by_position(kept: KeptTrace, of: Callable[[int], Any]) -> Any:
+    """What there is of the logit of what is written at each position; or why there is no such thing."""
+    reading = kept.trace.reading
+    places = range(reading.n_given, len(reading.writes)) if reading.writes else [-1]
+    return _or_refused(lambda: {str(place): of(place) for place in places})
 
 
 def _rows(kept: KeptTrace, attentions: Mapping[str, Any], first: str) -> tuple[dict[str, str], list[str]]:

@@ -19,6 +19,7 @@ from regard.inspection.axes import key_positions
 from regard.inspection.head_labels import HeadLabel, label_heads
 from regard.inspection.named_array import NamedArray
 from regard.inspection.residual_stream import stream_or_map_taps
+from regard.inspection.rollout import stacks_of
 from regard.inspection.trace import Trace
 from regard.inspection.words import row_words
 
@@ -33,6 +34,8 @@ Bundle = tuple[dict[str, Any], dict[str, Floats]]
 def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
     """Facts and arrays of a trace: what the page shows of it at once."""
     reading, positions, kinds = trace.reading, positions_of(trace), maps.kinds(trace)
+    if trace.subject is not None:  # what the overview and the norms need, in one pass
+        trace.record("*_residual.output", f"{overview.overview_attention(trace)}.weights")
     places = {path: (kind, layer) for kind, paths in kinds.items() for layer, path in enumerate(paths)}
     n_bytes = sum(2 * math.prod(_shape(trace, f"{path}.weights")) for path in places)
     arrays: dict[str, Floats] = {}
@@ -46,6 +49,10 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         facts = {"kind": kind, "layer": layer, "array": name, "block": block}
         attentions[path] = facts | _attention(trace, part, path, whole, labels)
     screen = overview.to_json(trace)
+
+    def is_here(path: str) -> bool:
+        return _is_here(trace, f"{path}.weights")
+
     facts = {
         "format": FORMAT,
         "version": VERSION,
@@ -62,6 +69,7 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         "classes": screen["classes"],
         "kinds": kinds,
         "attentions": {path: attentions[path] for path in places},
+        "stacks": {name: paths[0] for name, paths in stacks_of(trace).items() if all(map(is_here, paths))},
         "overview_attention": screen["attention"],
         "taps": _taps(trace),
         "replaced": list(trace.replaced),
@@ -93,6 +101,8 @@ def _number(positions: list[Any], wanted: Any) -> int:
 
 def page_weights(trace: Trace, path: str) -> Floats:
     """The weights (H, T, S) of an attention, NaN where a mask hides a place; recurrent decoders have one head."""
+    if trace.subject is not None:
+        trace.record(f"{path}.*")  # kept, since the arithmetic of its cells is asked for next
     return _weights(_part(trace, [path]), path)
 
 

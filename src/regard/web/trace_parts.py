@@ -1,6 +1,7 @@
 """Parts of a trace that the page asks for one by one: embeddings, feature maps, rollout, gradients, two traces compared."""
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, Literal
 
 import numpy as np
 
@@ -50,11 +51,11 @@ def tree_facts(trace: Trace) -> dict[str, Any]:
     return tree.to_json(trace.tree_attention(tree) if "cross" in maps.kinds(trace) else None)
 
 
-def rollout_bundle(trace: Trace, stack: str) -> Bundle:
-    """Attention rollout (T, T) of a stack."""
-    rolled = trace.rollout(stack)
-    labels = list(rolled.labels.get(rolled.axes[0], ()))
-    return {"stack": stack, "labels": labels}, {"rollout": np.asarray(rolled.values, np.float32)}
+def passing_bundle(trace: Trace, kind: Literal["rollout", "flow"], stack: str) -> Bundle:
+    """Attention rollout or attention flow (T, T) through the layers of a stack."""
+    found = trace.rollout(stack) if kind == "rollout" else trace.flow(stack)
+    labels = list(found.labels.get(found.axes[0], ()))
+    return {"stack": stack, "labels": labels}, {kind: np.asarray(found.values, np.float32)}
 
 
 def gradient_facts(trace: Trace, token: str | int, position: int) -> dict[str, Any]:
@@ -66,12 +67,20 @@ def gradient_facts(trace: Trace, token: str | int, position: int) -> dict[str, A
 
 
 def difference_bundle(a: Trace, b: Trace) -> Bundle:
-    """What differs between two traces, and the maps b - a of attentions of one shape; NaN where either is hidden."""
+    """What differs between two traces, the maps b - a of attentions of one shape, NaN where either is hidden, and the norms
+    of the residual streams of both, if they have the same sublayers and positions."""
     facts = a.difference(b).to_json()
     arrays = {}
+    facts["norms"] = None
+    with suppress(UsageError):  # of a network that has no such stream
+        first, second = a.residual_norms(), b.residual_norms()
+        if first.shape == second.shape and first.labels["sublayer"] == second.labels["sublayer"]:
+            facts["norms"] = list(first.labels["sublayer"])
+            for name, norms in (("norms:a", first), ("norms:b", second)):
+                arrays[name] = np.asarray(norms.values, np.float32).reshape(len(norms.values), -1)
     for path in a.attentions():
         if path in b.attentions():
-            first, second = page_weights(a, path), page_weights(b, path)
-            if first.shape == second.shape:
-                arrays[f"weights:{path}"] = compact(second.astype(np.float32) - first.astype(np.float32))
+            before, after = page_weights(a, path), page_weights(b, path)
+            if before.shape == after.shape:
+                arrays[f"weights:{path}"] = compact(after.astype(np.float32) - before.astype(np.float32))
     return facts, arrays

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blocks, every, grid, merged, part, treeLayout, without } from "../../../src/regard/web/page/layout.js";
+import { atlasLayout, blocks, every, fromBlocks, grid, merged, part, pooled, treeLayout, windowAround, without } from "../../../src/regard/web/page/layout.js";
 
 const near = (own, expected) => own.forEach((value, place) => (Number.isNaN(expected[place]) ? assert.ok(Number.isNaN(value)) : assert.ok(Math.abs(value - expected[place]) < 1e-6, `${[...own]}`)));
 
@@ -75,4 +75,53 @@ test("no two nodes of a tree stand on one place", () => {
 test("an output of ten thousand tokens can be laid out", () => {
   const nodes = Array.from({ length: 10_000 }, (_, number) => ({ number, parent: number ? number - 1 : undefined, step: number, total: -number, fate: "kept" }));
   assert.equal(treeLayout({ best: 9999, nodes }, { pruned: false }).rows, 1);
+});
+
+test("a small picture of a map has the largest value of the cells of each pixel", () => {
+  const found = new Float32Array(5).fill(-1);
+  pooled([0.1, 0.2, 0.3, NaN, 0.4, 0.5, 0.6, NaN, 0.7, 0.8, NaN, NaN, 0.9, 1, NaN, NaN], 4, 4, 2, found, 1);
+  near([...found], [-1, 0.5, 0.6, 1, NaN]);
+});
+
+test("a map smaller than its picture is repeated, whatever its shape", () => {
+  const found = new Float32Array(16);
+  pooled([0.25, 0.75], 1, 2, 4, found, 0);
+  near([...found.subarray(0, 4)], [0.25, 0.25, 0.75, 0.75]);
+  near([...found.subarray(12)], [0.25, 0.25, 0.75, 0.75]);
+});
+
+const heads = (rows, columns) => Array.from({ length: rows * columns }, (_, place) => ({ row: Math.floor(place / columns), column: place % columns }));
+
+test("a few heads have captions, many have numbers at the edges, and none leave the panel", () => {
+  const few = atlasLayout(heads(4, 4), 226, true);
+  assert.ok(few.hasCaptions && few.left === 0 && few.width <= 226);
+  const many = atlasLayout(heads(12, 12), 226, true);
+  assert.ok(!many.hasCaptions && many.left > 0 && many.width <= 226);
+  assert.deepEqual(many.places[13], { x: many.left + many.size + 2, y: many.top + many.size + 2 });
+  assert.ok(atlasLayout(heads(24, 6), 226, false).hasCaptions); // sorted: no number at an edge would say which head it is
+});
+
+test("no head at all takes no room", () => {
+  assert.deepEqual(atlasLayout([], 226, true).places, []);
+});
+
+test("blocks know where their largest weight is", () => {
+  const own = blocks(grid([0.1, 0.9, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, NaN], 3, 3), 2);
+  assert.deepEqual([own.rows, own.columns, own.block], [2, 2, 2]);
+  near([...own.values], [0.9, 0.5, 0.7, NaN]);
+  assert.deepEqual(own.largest, [[0, 1], [1, 2], [2, 1], [2, 2]]);
+});
+
+test("blocks that came alone stand for their positions", () => {
+  const own = fromBlocks([1, 2, 3, 4, 5, 6], [2, 1], 4, 3);
+  assert.deepEqual(own.rowOf, [[0, 1], [2, 3]]);
+  assert.deepEqual(own.columnOf, [[0], [1], [2]]);
+  assert.equal(blocks(own, 128).block, 2);
+});
+
+test("a window has a place in its middle, and stays inside", () => {
+  assert.equal(windowAround(200, 500, 64), 168);
+  assert.equal(windowAround(3, 500, 64), 0);
+  assert.equal(windowAround(499, 500, 64), 436);
+  assert.equal(windowAround(5, 20, 64), 0);
 });

@@ -24,3 +24,9 @@ test("listeners hear what changed, and nothing where nothing did", () => {
   state.set({ layer: 2, cuts: [] });
   assert.deepEqual(heard, [[2, ["layer"]]]);
 });
+
+test("what is zoomed in to is two whole numbers, or nothing", () => {
+  assert.deepEqual(fromHash("#part=64%2B128").part, [64, 128]);
+  assert.deepEqual(fromHash(toHash({ ...EMPTY, part: [0, 7] })).part, [0, 7]);
+  for (const wrong of ["64", "a+b", "-1+3", "1+2+3"]) assert.deepEqual(fromHash(`#part=${encodeURIComponent(wrong)}`).part, []);
+});

@@ -102,21 +102,22 @@ async function showImportance(bench, box) {
     setTimeout(() => box.isConnected && showImportance(bench, box), 800);
     return;
   }
-  const buttons = h("p", { class: "actions" }, h("button", { type: "button", onclick: start("loss") }, "Cut every head in turn: the loss"), h("button", { type: "button", onclick: start("score") }, "…: the score"));
-  fill(box, found.error ? h("p", { class: "danger" }, found.error) : "", found.grid ? importanceGrid(bench, found.grid) : h("p", { class: "quiet" }, "What each head is worth on held-out data: it takes some seconds to minutes."), buttons);
+  const buttons = h("p", { class: "actions" }, h("button", { type: "button", onclick: start("loss") }, "Cut every head in turn: the loss"), h("button", { type: "button", title: "It takes longer: everything is written anew for each head", onclick: start("score") }, `… and ${bench.run?.generates ? "BLEU" : "the accuracy"}`));
+  fill(box, found.error ? h("p", { class: "danger" }, found.error) : "", found.grid ? importanceGrid(bench, found) : h("p", { class: "quiet" }, "What each head is worth on held-out data: it takes some seconds to minutes."), buttons);
 }
 
-/** @param {import("./workbench.js").Workbench} bench @param {any} grid */
-function importanceGrid(bench, grid) {
+/** @param {import("./workbench.js").Workbench} bench @param {{ grid: any, files: string[] }} found */
+function importanceGrid(bench, { grid, files }) {
   const parts = grid.parts ?? [];
   const metric = Object.keys(grid.whole).at(-1) ?? "loss";
+  const name = metric === "bleu" ? "BLEU" : `the ${metric}`;
   const largest = Math.max(1e-9, ...parts.map((/** @type {any} */ one) => Math.abs(one[metric].delta)));
   const ramp = bench.scales.signed;
   /** @type {Map<string, any[]>} */
   const rows = new Map();
   for (const one of parts) rows.set(one.module, [...(rows.get(one.module) ?? []), one]);
   return [
-    h("p", { class: "quiet" }, `Change of the ${metric} on ${grid.examples} examples when a part is cut, with its 95 % interval; bold where that does not hold 0.`),
+    h("p", { class: "quiet" }, `Without anything cut, ${name} is ${number(grid.whole[metric])} on ${grid.examples} examples of ${files.join(", ")}. A cell is its change when that head is cut; point at it for its 95 % interval; bold where that does not hold 0.`),
     h(
       "table",
       { class: "importance" },

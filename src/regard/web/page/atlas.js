@@ -2,9 +2,10 @@
  * The atlas: all heads of a kind of attention as small maps, a row for each layer; a click selects.
  * @module
  */
-import { asWeights, paint } from "./canvas.js";
+import { asWeights, density, paintMany } from "./canvas.js";
 import { fill, find, h } from "./dom.js";
 import { number } from "./format.js";
+import { atlasLayout, pooled } from "./layout.js";
 
 const KIND_WORDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross", self: "Self-attention" };
 const KIND_TITLES = {
@@ -15,19 +16,38 @@ const KIND_TITLES = {
 };
 export const SORTS = { layer: "layer", entropy: "entropy, sharpest first", label: "what they attend to" };
 
+/** @typedef {{ path: string, layer: number, head: number, facts: any }} Head */
+
+const SORTED_COLUMNS = 6; // where heads do not stand by layers
+
 /** @param {import("./workbench.js").Workbench} bench */
 export function mountAtlas(bench) {
   const panel = find("map");
   let sort = "layer";
+  let repaint = () => {};
   const draw = () => {
     if (!bench.trace) return;
-    fill(panel, head(bench), heads(bench, sort), tools(bench, sort, (own) => ((sort = own), draw())));
+    const all = sorted(bench, sort);
+    const most = Math.max(0, ...all.map((own) => own.head));
+    panel.parentElement.toggleAttribute("data-many-heads", most >= 8);
+    const box = h("div", { class: "atlas" });
+    fill(panel, head(bench), box, tools(bench, sort, (own) => ((sort = own), draw())));
+    repaint = drawHeads(bench, box, all, sort === "layer");
     select(bench);
   };
   bench.state.listen((_, changed) => {
-    if (["trace", "kind", "sqrt", "theme"].some((name) => changed.has(name))) draw();
-    else if (changed.has("layer") || changed.has("head") || changed.has("cuts")) select(bench);
+    if (changed.has("trace") || changed.has("kind")) draw();
+    else {
+      if (changed.has("sqrt") || changed.has("theme")) repaint();
+      if (["layer", "head", "cuts"].some((name) => changed.has(name))) select(bench);
+    }
   });
+  let width = panel.clientWidth;
+  new ResizeObserver(() => {
+    if (panel.clientWidth === width) return;
+    width = panel.clientWidth;
+    draw();
+  }).observe(panel);
 }
 
 /** @param {import("./workbench.js").Workbench} bench */
@@ -54,52 +74,92 @@ function head(bench) {
 }
 
 /**
+ * All heads of the selected kind in their order.
  * @param {import("./workbench.js").Workbench} bench
  * @param {string} sort
+ * @returns {Head[]}
  */
-function heads(bench, sort) {
+function sorted(bench, sort) {
   const paths = bench.facts.kinds[bench.selection.kind] ?? [];
   const all = paths.flatMap((/** @type {string} */ path, /** @type {number} */ layer) =>
-    bench.facts.attentions[path].heads.map((/** @type {any} */ own, /** @type {number} */ number_) => ({ path, layer, head: number_, own })),
+    bench.facts.attentions[path].heads.map((/** @type {any} */ facts, /** @type {number} */ place) => ({ path, layer, head: place, facts })),
   );
-  if (sort === "entropy") all.sort((/** @type {any} */ a, /** @type {any} */ b) => (a.own.entropy ?? 0) - (b.own.entropy ?? 0));
-  if (sort === "label") all.sort((/** @type {any} */ a, /** @type {any} */ b) => String(a.own.label).localeCompare(String(b.own.label)));
-  const most = Math.max(1, ...paths.map((/** @type {string} */ path) => bench.facts.attentions[path].n_heads));
-  const columns = sort === "layer" ? most : Math.min(most, 6);
-  const how = asWeights(bench.scales, bench.selection.sqrt);
-  return h(
-    "div",
-    { class: `atlas${sort === "layer" ? " by-layer" : ""}`, style: { "--columns": String(columns) } },
-    all.map((/** @type {any} */ one) => thumbnail(bench, one, how)),
-  );
+  if (sort === "entropy") all.sort((/** @type {Head} */ a, /** @type {Head} */ b) => (a.facts.entropy ?? 0) - (b.facts.entropy ?? 0));
+  if (sort === "label") all.sort((/** @type {Head} */ a, /** @type {Head} */ b) => String(a.facts.label).localeCompare(String(b.facts.label)));
+  return all;
+}
+
+/**
+ * Put the heads into their box: one canvas for all maps, and a button over each. Returns what paints them anew.
+ * @param {import("./workbench.js").Workbench} bench
+ * @param {HTMLElement} box
+ * @param {Head[]} all
+ * @param {boolean} isRuled
+ */
+function drawHeads(bench, box, all, isRuled) {
+  const cells = all.map((own, place) => (isRuled ? { row: own.layer, column: own.head } : { row: Math.floor(place / SORTED_COLUMNS), column: place % SORTED_COLUMNS }));
+  const layout = atlasLayout(cells, box.clientWidth, isRuled);
+  const { size, places, hasCaptions } = layout;
+  box.style.width = `${layout.width}px`;
+  box.style.height = `${layout.height}px`;
+  const canvas = h("canvas", { "aria-hidden": "true", style: { width: `${layout.width}px`, height: `${layout.height}px` } });
+  fill(box, canvas, hasCaptions ? "" : edges(cells, layout), all.map((own, place) => button(bench, own, places[place], layout)));
+
+  const dense = density();
+  canvas.width = Math.round(layout.width * dense);
+  canvas.height = Math.round(layout.height * dense);
+  const edge = Math.floor(size * dense);
+  const values = new Float32Array(all.length * edge * edge);
+  all.forEach(({ path, head: place }, number_) => {
+    const map = bench.smallMap({ ...bench.facts.attentions[path], path }, place);
+    if (map) pooled(map.data, map.shape[0], map.shape[1], edge, values, number_ * edge * edge);
+  });
+  const pixels = places.map(({ x, y }) => ({ x: Math.round(x * dense), y: Math.round(y * dense) }));
+  const repaint = () => paintMany(canvas, values, edge, pixels, asWeights(bench.scales, bench.selection.sqrt));
+  repaint();
+  return repaint;
+}
+
+/**
+ * The numbers of layers and heads at the edges.
+ * @param {{ row: number, column: number }[]} cells
+ * @param {ReturnType<typeof atlasLayout>} layout
+ */
+function edges(cells, { places, size, left, top }) {
+  const found = cells.map((cell, number_) => ({ cell, place: places[number_] }));
+  const firstRow = found.filter((own) => own.place.y === top);
+  const firstColumn = found.filter((own) => own.place.x === left);
+  const mark = (/** @type {number} */ text, /** @type {Record<string, string>} */ style, /** @type {string} */ axis) => h("span", { class: `edge ${axis}`, "aria-hidden": "true", style }, text);
+  return [
+    firstRow.map(({ cell, place }) => mark(cell.column, { left: `${place.x}px`, top: "0", width: `${size}px` }, "column")),
+    firstColumn.map(({ cell, place }) => mark(cell.row, { left: "0", top: `${place.y}px`, "line-height": `${size}px` }, "row")),
+  ];
 }
 
 /**
  * @param {import("./workbench.js").Workbench} bench
- * @param {{ path: string, layer: number, head: number, own: any }} one
- * @param {import("./canvas.js").Paint} how
+ * @param {Head} own
+ * @param {{ x: number, y: number }} place
+ * @param {{ size: number, hasCaptions: boolean }} layout
  */
-function thumbnail(bench, { path, layer, head: place, own }, how) {
-  const attention = { ...bench.facts.attentions[path], path };
-  const weights = bench.smallMap(attention, place);
-  const canvas = h("canvas", { "aria-hidden": "true" });
-  if (weights) paint(canvas, weights.data, weights.shape[0], weights.shape[1], how);
-  const label = own.label ? `, ${own.label}` : "";
-  const entropy = own.entropy === undefined || own.entropy === null ? "" : `, entropy ${number(own.entropy)}`;
+function button(bench, { path, layer, head: number_, facts }, place, { size, hasCaptions }) {
+  const label = facts.label ? `, ${facts.label}` : "";
+  const entropy = facts.entropy === undefined || facts.entropy === null ? "" : `, entropy ${number(facts.entropy)}`;
   return h(
     "button",
     {
       type: "button",
       class: "thumbnail",
+      tabindex: "-1",
       "data-layer": layer,
-      "data-head": place,
+      "data-head": number_,
       "data-path": path,
-      title: `layer ${layer}, head ${place}${label}${entropy}`,
-      "aria-label": `layer ${layer}, head ${place}${label}`,
-      onclick: () => bench.state.set({ layer, head: place, view: "attention" }),
+      style: { left: `${place.x}px`, top: `${place.y}px`, width: `${size}px`, height: `${size}px` },
+      title: `layer ${layer}, head ${number_}${label}${entropy}`,
+      "aria-label": `layer ${layer}, head ${number_}${label}`,
+      onclick: () => bench.state.set({ layer, head: number_, view: "attention" }),
     },
-    canvas,
-    h("span", { class: "caption" }, `${layer}.${place}`),
+    hasCaptions ? h("span", { class: "caption" }, `${layer}.${number_}`) : "",
   );
 }
 
@@ -110,6 +170,7 @@ function select(bench) {
     const isChosen = Number(button.dataset.layer) === layer && Number(button.dataset.head) === place;
     button.toggleAttribute("data-chosen", isChosen);
     button.setAttribute("aria-pressed", String(isChosen));
+    button.tabIndex = isChosen ? 0 : -1; // one tab stop; keys go on from there
     button.toggleAttribute("data-cut", cuts.includes(`${button.dataset.path}:${button.dataset.head}`) || cuts.includes(button.dataset.path));
   }
 }

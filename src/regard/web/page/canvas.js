@@ -2,7 +2,7 @@
  * Numbers as pixels: a map of one head, a strip of one vector.
  * @module
  */
-import { css, signedPlace, weightPlace } from "./scales.js";
+import { signedPlace, weightPlace } from "./scales.js";
 
 const LEVELS = 1024; // of colour that a value is rounded to
 
@@ -24,13 +24,42 @@ export function paint(canvas, values, rows, columns, how) {
   canvas.height = Math.max(1, rows);
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = pen.createImageData(canvas.width, canvas.height);
-  const found = new Uint32Array(image.data.buffer);
-  const { scale, offset, pixels, masked } = how;
-  for (let place = 0; place < rows * columns; place++) {
-    const level = values[place] * scale + offset;
+  colour(values, 0, rows * columns, how, new Uint32Array(image.data.buffer), 0);
+  pen.putImageData(image, 0, 0);
+}
+
+/**
+ * The pixels of `count` values.
+ * @param {ArrayLike<number>} values
+ * @param {number} from  the first of them
+ * @param {number} count
+ * @param {Paint} how
+ * @param {Uint32Array} pixels
+ * @param {number} to  where the first pixel goes
+ */
+function colour(values, from, count, { scale, offset, pixels: table, masked: hidden }, pixels, to) {
+  for (let place = 0; place < count; place++) {
+    const level = values[from + place] * scale + offset;
     // Not a number: masked.
-    found[place] = level !== level ? masked : pixels[level <= 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level | 0];
+    pixels[to + place] = level !== level ? hidden : table[level <= 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level | 0];
   }
+}
+
+/**
+ * Paint many small maps of one size on one canvas, which costs far less than a canvas for each.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Float32Array} values  map after map, a value for each pixel
+ * @param {number} size  pixels of an edge of a map
+ * @param {{ x: number, y: number }[]} places  where they stand, in pixels
+ * @param {Paint} how
+ */
+export function paintMany(canvas, values, size, places, how) {
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const image = pen.createImageData(canvas.width, canvas.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  places.forEach(({ x, y }, number) => {
+    for (let row = 0; row < size; row++) colour(values, (number * size + row) * size, size, how, pixels, (y + row) * canvas.width + x);
+  });
   pen.putImageData(image, 0, 0);
 }
 
@@ -79,24 +108,29 @@ function masked(scales) {
  * @param {boolean} isDark
  */
 export function paintLarge(canvas, grid, size, how, isDark) {
-  const dense = Math.min(2, globalThis.devicePixelRatio || 1);
-  canvas.width = Math.round(grid.columns * size * dense);
-  canvas.height = Math.round(grid.rows * size * dense);
-  canvas.style.width = `${grid.columns * size}px`;
-  canvas.style.height = `${grid.rows * size}px`;
+  const dense = density();
+  const [width, height] = [grid.columns * size, grid.rows * size];
+  canvas.width = Math.round(width * dense);
+  canvas.height = Math.round(height * dense);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const cells = document.createElement("canvas");
+  paint(cells, grid.values, grid.rows, grid.columns, { ...how, masked: 0 });
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   pen.scale(dense, dense);
+  pen.fillStyle = hatching(pen, isDark, dense);
+  pen.fillRect(0, 0, width, height);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(cells, 0, 0, width, height);
+  if (size < 8) return;
   pen.fillStyle = isDark ? "#22272e" : "#ffffff";
-  pen.fillRect(0, 0, grid.columns * size, grid.rows * size);
-  const hatch = hatching(pen, isDark, dense);
-  const gap = size >= 8 ? 1 : 0;
-  for (let row = 0; row < grid.rows; row++) {
-    for (let column = 0; column < grid.columns; column++) {
-      const value = grid.values[row * grid.columns + column];
-      pen.fillStyle = Number.isNaN(value) ? hatch : css(how.ramp, how.place(value));
-      pen.fillRect(column * size, row * size, size - gap, size - gap);
-    }
-  }
+  for (let column = 1; column <= grid.columns; column++) pen.fillRect(column * size - 1, 0, 1, height);
+  for (let row = 1; row <= grid.rows; row++) pen.fillRect(0, row * size - 1, width, 1);
+}
+
+/** Pixels of the screen in one of the page, as far as that is worth drawing. */
+export function density() {
+  return Math.min(2, globalThis.devicePixelRatio || 1);
 }
 
 /** @param {CanvasRenderingContext2D} pen @param {boolean} isDark @param {number} dense */

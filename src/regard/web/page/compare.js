@@ -7,6 +7,7 @@ import { fill, h } from "./dom.js";
 import { number, share, token } from "./format.js";
 import { grid } from "./layout.js";
 import { at } from "./packed.js";
+import { css, signedPlace } from "./scales.js";
 
 const MOST_TAPS = 8;
 
@@ -27,7 +28,7 @@ export const compareView = {
       return;
     }
     const answer = await bench.working(() => bench.against(against));
-    if (answer && found.isConnected) fill(found, outputs(bench, answer), mapsOf(bench, answer), tokens(answer), taps(answer));
+    if (answer && found.isConnected) fill(found, outputs(bench, answer), mapsOf(bench, answer), tokens(answer), norms(bench, answer), taps(answer));
   },
 };
 
@@ -102,6 +103,25 @@ function tokens({ difference }) {
 /** @param {number | null} logProb */
 function probability(logProb) {
   return logProb === null ? "–" : share(Math.exp(logProb));
+}
+
+/** The residual streams' lengths in A and in B, at the selected position. @param {Workbench} bench @param {any} answer */
+function norms(bench, { difference }) {
+  const sublayers = difference.facts.norms;
+  if (!sublayers) return "";
+  const [a, b] = [difference.arrays["norms:a"], difference.arrays["norms:b"]];
+  const width = a.shape[1];
+  const place = Math.min(bench.selection.query, width - 1);
+  const changes = sublayers.map((/** @type {string} */ _, /** @type {number} */ at) => b.data[at * width + place] - a.data[at * width + place]);
+  const largest = largestOf(changes) || 1;
+  const ramp = bench.scales.signed;
+  const rows = sublayers.map((/** @type {string} */ name, /** @type {number} */ at) => {
+    const change = changes[at];
+    const bar = h("span", { class: "signed", style: { "--share": String(Math.abs(change) / largest), "--side": change < 0 ? "-1" : "1", "--colour": css(ramp, signedPlace(change, largest)) } });
+    return h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number" }, number(a.data[at * width + place])), h("td", { class: "number" }, number(b.data[at * width + place])), h("td", { class: "wide" }, bar), h("td", { class: "number" }, number(change)));
+  });
+  const head = ["sublayer", "A", "B", "", "B − A"].map((text) => h("th", { scope: "col" }, text));
+  return h("details", { class: "norms" }, h("summary", {}, "Lengths of the residual stream"), h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
 }
 
 /** The tensors that differ most. @param {any} answer */

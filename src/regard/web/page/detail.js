@@ -32,7 +32,7 @@ export function mountDetail(bench) {
       if (mine === ticket) fill(panel, h("h2", {}, "This cell"), h("p", {}, bench.sentence()), h("p", { class: "quiet" }, `${refusal.message} ${refusal.advice}`));
     }
   };
-  bench.hoverListeners.push(draw);
+  bench.followHover("detail", draw);
   bench.state.listen((_, changed) => {
     if (["trace", "kind", "layer", "head", "theme"].some((name) => changed.has(name))) draw();
   });

@@ -2,7 +2,7 @@
  * Keys: everything that a pointer can do.
  * @module
  */
-import { cut, followSelection } from "./attention.js";
+import { cut, followSelection, zoom } from "./attention.js";
 import { fill, find, h } from "./dom.js";
 import { clamp } from "./workbench.js";
 
@@ -15,6 +15,7 @@ const KEYS = [
   ["Space", "play the steps, or stop"],
   ["Enter", "pin the cell under the pointer"],
   ["Esc", "let go"],
+  ["z", "zoom in to the selected cell of a long map, or out"],
   ["a", "cut the selected head, or put it back"],
   ["/", "go to the input"],
   ["?", "this help"],
@@ -109,6 +110,8 @@ function action(bench, event, steps) {
       return () => (steps.stop(), bench.point(null), bench.state.set({ chapter: -1 }));
     case "a":
       return attention && bench.source.isLive ? () => cut(bench, `${attention.path}:${selection.head}`) : null;
+    case "z":
+      return () => zoom(bench);
     case "/":
       return () => find("text").focus();
     case "?":

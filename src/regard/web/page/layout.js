@@ -3,7 +3,7 @@
  * @module
  */
 
-/** @typedef {{ values: Float32Array, rows: number, columns: number, rowOf: number[][], columnOf: number[][] }} Grid  which positions a row or column of the map stands for */
+/** @typedef {{ values: Float32Array, rows: number, columns: number, rowOf: number[][], columnOf: number[][], block?: number, largest?: [number, number][] }} Grid  which positions a row or column of the map stands for; of a map in blocks, how many are one, and where the largest of each is */
 
 /**
  * The map of one head, position by position.
@@ -94,26 +94,115 @@ function groups(of, words) {
 }
 
 /**
- * A long map in blocks: each shows the largest weight in it.
+ * A long map in blocks: each shows the largest weight in it, and knows where that is.
  * @param {Grid} own
  * @param {number} most  rows and columns that are shown
- * @returns {Grid & { block: number }}
+ * @returns {Grid}
  */
 export function blocks(own, most) {
   const block = Math.ceil(Math.max(own.rows, own.columns) / most);
-  if (block <= 1) return { ...own, block: 1 };
+  if (block <= 1) return { block: 1, ...own };
   const rows = Math.ceil(own.rows / block);
   const columns = Math.ceil(own.columns / block);
   const values = new Float32Array(rows * columns).fill(NaN);
+  const places = new Int32Array(rows * columns).fill(-1);
   for (let row = 0; row < own.rows; row++) {
+    const first = Math.floor(row / block) * columns;
     for (let column = 0; column < own.columns; column++) {
       const value = own.values[row * own.columns + column];
-      const place = Math.floor(row / block) * columns + Math.floor(column / block);
-      if (!Number.isNaN(value) && !(values[place] >= value)) values[place] = value;
+      const place = first + Math.floor(column / block);
+      if (value !== value || values[place] >= value) continue;
+      values[place] = value;
+      places[place] = row * own.columns + column;
     }
   }
   const joined = (/** @type {number[][]} */ of, /** @type {number} */ n) => Array.from({ length: n }, (_, at) => of.slice(at * block, (at + 1) * block).flat());
-  return { values, rows, columns, rowOf: joined(own.rowOf, rows), columnOf: joined(own.columnOf, columns), block };
+  /** @type {[number, number][]} */
+  const largest = Array.from(places, (found, place) => {
+    // A block that is masked throughout stands for its first cell.
+    const at = found >= 0 ? found : Math.floor(place / columns) * block * own.columns + (place % columns) * block;
+    return [own.rowOf[Math.floor(at / own.columns)][0], own.columnOf[at % own.columns][0]];
+  });
+  return { values, rows, columns, rowOf: joined(own.rowOf, rows), columnOf: joined(own.columnOf, columns), block, largest };
+}
+
+/**
+ * A map of which only the largest weight of each block is known.
+ * @param {ArrayLike<number>} values
+ * @param {number[]} block  rows and columns of a block
+ * @param {number} rows
+ * @param {number} columns
+ * @returns {Grid}
+ */
+export function fromBlocks(values, block, rows, columns) {
+  const places = (/** @type {number} */ count, /** @type {number} */ size) =>
+    Array.from({ length: Math.ceil(count / size) }, (_, at) => Array.from({ length: Math.min(size, count - at * size) }, (_, own) => at * size + own));
+  const [rowOf, columnOf] = [places(rows, block[0]), places(columns, block[1])];
+  return { values: Float32Array.from(values), rows: rowOf.length, columns: columnOf.length, rowOf, columnOf, block: Math.max(...block) };
+}
+
+/**
+ * Where a window begins that has a place in its middle, as far as the edges let it.
+ * @param {number} place
+ * @param {number} count  rows or columns that there are
+ * @param {number} size  of the window
+ */
+export function windowAround(place, count, size) {
+  return Math.max(0, Math.min(place - Math.floor(size / 2), count - size));
+}
+
+/**
+ * A map as large as a small picture of it: a pixel has the largest value of the cells that it covers, NaN if all are masked.
+ * @param {ArrayLike<number>} values
+ * @param {number} rows
+ * @param {number} columns
+ * @param {number} size  rows and columns of the picture
+ * @param {Float32Array} found
+ * @param {number} to  where in it the first pixel goes
+ */
+export function pooled(values, rows, columns, size, found, to) {
+  const bounds = (/** @type {number} */ count) =>
+    Array.from({ length: size }, (_, at) => [Math.floor((at * count) / size), Math.max(Math.floor((at * count) / size) + 1, Math.floor(((at + 1) * count) / size))]);
+  const across = bounds(columns);
+  bounds(rows).forEach(([top, bottom], y) => {
+    for (let x = 0; x < size; x++) {
+      const [left, right] = across[x];
+      let largest = NaN;
+      for (let row = top; row < bottom; row++) {
+        for (let place = row * columns + left, end = row * columns + right; place < end; place++) {
+          const value = values[place];
+          if (value === value && !(largest >= value)) largest = value;
+        }
+      }
+      found[to + y * size + x] = largest;
+    }
+  });
+}
+
+/**
+ * Where the small maps of all heads stand, and how large they are. Where captions under each have no room, rows and columns
+ * have numbers at the edges: then `left` and `top` are the room for those.
+ * @param {{ row: number, column: number }[]} cells  of a grid, one for each map
+ * @param {number} width  pixels that there are
+ * @param {boolean} isRuled  whether a row is a layer and a column a head, so that numbers at the edges say all
+ */
+export function atlasLayout(cells, width, isRuled) {
+  const columns = 1 + Math.max(0, ...cells.map((own) => own.column));
+  const rows = 1 + Math.max(0, ...cells.map((own) => own.row));
+  const fitting = (/** @type {number} */ left, /** @type {number} */ gap) => Math.floor((width - left - gap * (columns - 1)) / columns);
+  const hasCaptions = !isRuled || fitting(0, 6) >= 30;
+  const [left, top, gap, caption] = hasCaptions ? [0, 0, 6, 15] : [18, 14, 2, 0];
+  const size = Math.max(6, Math.min(112, fitting(left, gap)));
+  const [across, down] = [size + gap, size + caption + gap];
+  return {
+    size,
+    hasCaptions,
+    left,
+    top,
+    width: left + columns * across - gap,
+    height: top + rows * down - gap,
+    places: cells.map(({ row, column }) => ({ x: left + column * across, y: top + row * down })),
+  };
 }
 
 /**

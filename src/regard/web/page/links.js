@@ -62,8 +62,7 @@ export function drawLinks(bench, attention, box) {
     }
     fill(wires, found);
   };
-  bench.hoverListeners = bench.hoverListeners.filter((own) => Reflect.get(own, "view") !== "links");
-  bench.hoverListeners.push(Object.assign(show, { view: "links" }));
+  bench.followHover("context", show);
   requestAnimationFrame(show);
 }
 

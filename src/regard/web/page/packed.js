@@ -38,7 +38,18 @@ function numbers(buffer, dtype, begin, count) {
   if (dtype === "float32") return new Float32Array(bytes);
   if (dtype === "int32") return new Int32Array(bytes);
   if (dtype === "uint8") return new Uint8Array(bytes);
-  return Float32Array.from(new Uint16Array(bytes), half);
+  const [halves, table, found] = [new Uint16Array(bytes), everyHalf(), new Float32Array(count)];
+  for (let place = 0; place < count; place++) found[place] = table[halves[place]];
+  return found;
+}
+
+/** @type {Float32Array | undefined} */
+let table;
+
+/** Every number of half precision, by its bits: maps of long inputs have millions of them. */
+function everyHalf() {
+  table ??= Float32Array.from({ length: 2 ** 16 }, (_, bits) => half(bits));
+  return table;
 }
 
 /**

@@ -45,7 +45,6 @@ export function drawPatches(bench, attention, box) {
     }
     pen.putImageData(own, 0, 0);
   };
-  bench.hoverListeners = bench.hoverListeners.filter((own) => Reflect.get(own, "view") !== "links");
-  bench.hoverListeners.push(Object.assign(show, { view: "links" }));
+  bench.followHover("context", show);
   show();
 }

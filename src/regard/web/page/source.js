@@ -147,7 +147,7 @@ export class SavedSource {
   async ask(what, query) {
     this.#refuseOthers(query.trace);
     const kept = this.bundle[what];
-    if (what === "contributions" && kept) return kept[String(query.position)] ?? kept;
+    if ((what === "contributions" || what === "gradients") && kept) return kept[String(query.position)] ?? kept["-1"] ?? kept;
     if (kept === undefined || kept === null) throw new Refusal("That is not in this file.", ASK_LIVE);
     return kept;
   }
@@ -155,7 +155,7 @@ export class SavedSource {
   /** @param {string} what @param {Record<string, any>} query */
   async askPacked(what, query) {
     if (what !== "positions") this.#refuseOthers(query.trace); // which are the model's, whatever it read
-    const kept = this.bundle[what];
+    const kept = what === "rollout" ? this.bundle.rollout?.[query.stack] : this.bundle[what];
     if (typeof kept !== "string") throw new Refusal("That is not in this file.", ASK_LIVE);
     return unpack(fromBase64(kept));
   }

@@ -7,6 +7,7 @@ import { ablateView } from "./ablate.js";
 import { compareView } from "./compare.js";
 import { featuresView } from "./features.js";
 import { lensView } from "./lens.js";
+import { rolloutView } from "./rollout.js";
 import { streamView } from "./stream.js";
 import { timeView } from "./time.js";
 import { tokensView } from "./tokens.js";
@@ -18,7 +19,7 @@ import { fill, find, h } from "./dom.js";
  */
 
 /** @type {View[]} */
-const VIEWS = [attentionView, featuresView, lensView, streamView, tokensView, ablateView, compareView, timeView];
+const VIEWS = [attentionView, featuresView, lensView, streamView, rolloutView, tokensView, ablateView, compareView, timeView];
 
 /** @param {import("./workbench.js").Workbench} bench */
 export function mountStage(bench) {

@@ -4,8 +4,10 @@
  * run, text      what is looked at             kind, layer, head    which attention
  * second         of two texts                  example              by its number, where it is no text
  * query, key     which cell                    view                 what the stage shows
+ * stack, passing through which layers, rollout or flow
  * node           of the beam's tree            step, probe          of the time machine
  * cuts           what is ablated               against              the run it is compared with
+ * part                      of a long map: the first row and column of what is zoomed in to
  * words, plain, sqrt        how maps are shown: merged into words, without special tokens, by the square root
  * lesson, chapter           where a guided lesson stands
  * @module
@@ -22,6 +24,8 @@ export const EMPTY = {
   query: 0,
   key: 0,
   view: "attention",
+  stack: "",
+  passing: "rollout",
   below: "steps",
   node: -1,
   step: -1,
@@ -30,6 +34,7 @@ export const EMPTY = {
   cuts: /** @type {string[]} */ ([]),
   forced: /** @type {number[]} */ ([]),
   against: "",
+  part: /** @type {number[]} */ ([]),
   words: false,
   plain: false,
   sqrt: false,
@@ -71,13 +76,19 @@ export function fromHash(hash) {
       continue; // not what we wrote
     }
     const usual = Reflect.get(EMPTY, name);
-    if (name === "forced") found.forced = text.split("+").map(Number).filter(Number.isInteger);
+    if (name === "forced") found.forced = whole(text);
+    else if (name === "part") found.part = whole(text).length === 2 && whole(text).every((own) => own >= 0) ? whole(text) : [];
     else if (Array.isArray(usual)) Reflect.set(found, name, text.split("+").filter(Boolean));
     else if (typeof usual === "boolean") Reflect.set(found, name, text === "1");
     else if (typeof usual === "number") Reflect.set(found, name, Number.isInteger(Number(text)) ? Number(text) : usual);
     else Reflect.set(found, name, text);
   }
   return found;
+}
+
+/** Whole numbers with + between them. @param {string} text */
+function whole(text) {
+  return text.split("+").map(Number).filter(Number.isInteger);
 }
 
 /** @typedef {(selection: Selection, changed: Set<string>) => void} Listener */

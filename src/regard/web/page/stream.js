@@ -18,9 +18,10 @@ export const streamView = {
   has: (bench) => bench.facts.norms !== null,
   changes: ["query"],
   draw(bench, box) {
-    const shares = h("div", {}, h("p", { class: "quiet" }, "splitting the logit …"));
-    fill(box, norms(bench), h("h2", {}, "What made this logit"), shares);
+    const [shares, slopes] = [h("div", {}, h("p", { class: "quiet" }, "splitting the logit …")), h("div", {})];
+    fill(box, norms(bench), h("h2", {}, "What made this logit"), shares, slopes);
     showShares(bench, shares);
+    showGradients(bench, slopes);
   },
 };
 
@@ -65,6 +66,46 @@ async function showShares(bench, box) {
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     fill(box, h("p", {}, error.message), h("p", { class: "quiet" }, error.advice));
+  }
+}
+
+/**
+ * How steeply the logit rises with the states of each layer: the lengths of its gradients, all positions together.
+ * @param {import("./workbench.js").Workbench} bench
+ * @param {HTMLElement} box
+ */
+async function showGradients(bench, box) {
+  if (bench.selection.step >= 0) return; // needs the model as it was
+  try {
+    const found = await bench.ask("gradients", { position: bench.facts.writes.length ? bench.selection.query : -1 });
+    if (!box.isConnected) return;
+    if (found.refused) {
+      fill(box, h("h2", {}, "How steeply it rises"), h("p", { class: "quiet" }, `${found.refused} ${found.advice ?? ""}`));
+      return;
+    }
+    const own = found.values.map((/** @type {number[]} */ values) => {
+      const steepest = values.indexOf(Math.max(...values));
+      return { length: Math.hypot(...values), steepest, most: values[steepest], hasMany: values.length > 1 };
+    });
+    const largest = largestOf(own.map((/** @type {any} */ one) => one.length)) || 1;
+    const rows = own.map((/** @type {any} */ one, /** @type {number} */ at) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, found.sublayers[at]),
+        h("td", {}, h("span", { class: "bar", style: { "--share": String(one.length / largest) } })),
+        h("td", { class: "number" }, number(one.length)),
+        h("td", { class: "quiet most" }, one.hasMany ? `most at ${token(found.positions[one.steepest] ?? String(one.steepest), 12)}, ${number(one.most)}` : ""),
+      ),
+    );
+    fill(
+      box,
+      h("div", { class: "heading" }, h("h2", {}, "How steeply it rises"), h("p", { class: "quiet" }, "The length of this logit's gradient by the states behind each sublayer, all positions together: what a small change there would do.")),
+      h("table", { class: "bars wide gradients" }, h("tbody", {}, rows)),
+    );
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    fill(box, h("p", { class: "quiet" }, `${error.message} ${error.advice}`));
   }
 }
 

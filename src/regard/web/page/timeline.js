@@ -4,7 +4,10 @@
  */
 import { fill, find, h } from "./dom.js";
 import { share, token } from "./format.js";
+import { windowAround } from "./layout.js";
 import { drawTree } from "./tree.js";
+
+const MOST = 80; // cards that are shown at once, around the selected one
 
 /** @param {import("./workbench.js").Workbench} bench */
 export function mountTimeline(bench) {
@@ -31,6 +34,7 @@ export function mountTimeline(bench) {
   };
   bench.state.listen((_, changed) => {
     if (["trace", "below", "theme"].some((name) => changed.has(name))) draw();
+    else if (changed.has("query") && !isThere(panel, bench.selection.query) && bench.selection.below === "steps") draw();
     else if (changed.has("query")) follow(bench);
   });
 }
@@ -45,10 +49,15 @@ function classes(bench) {
 /** A card for each position. @param {import("./workbench.js").Workbench} bench */
 function steps(bench) {
   const decodes = bench.facts.writes.length > 0;
+  const n = bench.facts.steps.length;
+  const begin = windowAround(bench.selection.query, n, MOST);
+  const end = Math.min(n, begin + MOST);
+  const more = (/** @type {number} */ at, /** @type {string} */ text) => h("li", {}, h("button", { type: "button", class: "step", onclick: () => bench.state.set({ query: at }) }, text));
   return h(
     "ol",
     { class: "steps" },
-    bench.facts.steps.slice(0, 400).map((/** @type {any} */ step) =>
+    begin ? more(begin - 1, `… ${begin} before`) : "",
+    bench.facts.steps.slice(begin, end).map((/** @type {any} */ step) =>
       h(
         "li",
         {},
@@ -62,7 +71,13 @@ function steps(bench) {
         ),
       ),
     ),
+    end < n ? more(end, `${n - end} behind …`) : "",
   );
+}
+
+/** Whether a position has a card. @param {HTMLElement} panel @param {number} query */
+function isThere(panel, query) {
+  return panel.querySelector(`.step[data-at="${query}"]`) !== null;
 }
 
 /** Mark the selected step. @param {import("./workbench.js").Workbench} bench */

@@ -15,7 +15,7 @@ const KINDS = ["sinusoidal", "learned", "rotary", "order", "fraction"];
 /** @type {import("./stage.js").View} */
 export const tokensView = {
   name: "tokens",
-  title: "Tokens and positions",
+  title: "Tokens",
   has: (bench) => Object.keys(bench.facts.kinds).length > 0,
   changes: [],
   draw(bench, box) {

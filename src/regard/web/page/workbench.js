@@ -9,7 +9,7 @@ import { Refusal } from "./source.js";
 
 /** @typedef {import("./packed.js").Tensor} Tensor */
 /** @typedef {{ facts: any, arrays: Record<string, Tensor> }} Trace */
-/** @typedef {{ kind: string, layer: number, n_heads: number, rows: number, columns: number, row_labels: string[], column_labels: string[], array: string, heads: any[], formula: any, has_rows: boolean, path: string }} Attention */
+/** @typedef {{ kind: string, layer: number, n_heads: number, rows: number, columns: number, block: number[], row_labels: string[], column_labels: string[], array: string, heads: any[], formula: any, has_rows: boolean, path: string }} Attention */
 
 /** What of the selection decides what is traced. */
 const ASKED = ["run", "text", "second", "example", "cuts", "forced", "step", "probe", "beam"];
@@ -33,8 +33,8 @@ export class Workbench {
     this.answers = new Map();
     /** Where the pointer is, which is no selection yet. @type {{ query: number, key: number } | null} */
     this.hover = null;
-    /** @type {(() => void)[]} */
-    this.hoverListeners = [];
+    /** Who follows the pointer, by name: a view that is drawn anew takes the place of the one before. @type {Map<string, () => void>} */
+    this.hoverListeners = new Map();
     /** @type {((message: string, advice: string) => void)} */
     this.refuse = () => {};
     /** An image that was chosen from the disk, in base64. */
@@ -149,13 +149,16 @@ export class Workbench {
   strongest(kind, layer) {
     const path = this.facts.kinds[kind][layer];
     const attention = { ...this.facts.attentions[path], path };
-    const columns = attention.column_labels.length;
+    const [down, across] = attention.block;
     let best = { head: 0, query: 0, key: 0, value: -1 };
     for (let head = 0; head < attention.n_heads; head++) {
-      const data = this.weights(attention, head)?.data ?? [];
-      for (let place = columns; place < data.length; place++) {
+      const map = this.smallMap(attention, head);
+      if (!map) continue;
+      const columns = map.shape[1];
+      for (let place = columns; place < map.data.length; place++) {
         // What attends to one place alone has no choice, as the first row of a mask.
-        if (data[place] > best.value && data[place] < 0.999) best = { head, query: Math.floor(place / columns), key: place % columns, value: data[place] };
+        const value = map.data[place];
+        if (value > best.value && value < 0.999) best = { head, query: Math.floor(place / columns) * down, key: (place % columns) * across, value };
       }
     }
     return { kind, layer, head: best.head, query: best.query, key: best.key };
@@ -253,7 +256,12 @@ export class Workbench {
   point(place) {
     if (JSON.stringify(place) === JSON.stringify(this.hover)) return;
     this.hover = place;
-    for (const listener of this.hoverListeners) listener();
+    for (const listener of this.hoverListeners.values()) listener();
+  }
+
+  /** Call when the pointer goes to another cell. @param {string} name @param {() => void} listener */
+  followHover(name, listener) {
+    this.hoverListeners.set(name, listener);
   }
 
   /** The cell that is shown: the one under the pointer, else the pinned one. */
