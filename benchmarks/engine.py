@@ -7,8 +7,14 @@ command does. As a generator the library gets ready tokens and gives tokens, our
 the library is the faster of one worker a core with one thread each, and one worker with all threads; in the documentation it
 is given neither, nor a size of batches. With a shortlist the library is ours alone; what it loses is measured too.
 
-transformer-tiny is trained until its outputs look like sentences, transformer-base until they end. Language models write as
-many tokens as they are asked for, and need no training.
+transformer-tiny is trained until its outputs look like sentences. The others have their first weights, which take as much
+time as any where all outputs are of one length: translations of transformer-base as long as a sentence, which hardly ever
+end before, and as many tokens of a language model as it is asked for. Of transformer-base a shortlist is only timed: what it
+loses only a trained model says.
+
+With `--threads 1` the processor's seconds count, which say something beside other work too.
+
+    python -m benchmarks.engine --only transformer-base gpt-mini gpt2 --sentences 64 --tokens 48 --rounds 3
 """
 
 import argparse
@@ -44,6 +50,7 @@ from regard.tasks.language_model.continuation import prompt_ids
 from regard.training.run import train
 
 BEAM, LONGEST, TOKENS = 5, 100, 2048  # of translations, and of the library's batches
+USUAL = 16  # tokens of a translation by a model that knows no end
 N_PROMPT, N_TOGETHER = 16, 16  # tokens of a prompt, and prompts together
 TYPES = ("float32", "int8")
 WORKS = ("together", "alone")
@@ -58,11 +65,15 @@ BEST = ("workers", "threads")
 
 @dataclass(frozen=True)
 class Subject:
-    """A model: what it is for, how its run is made, what is counted of its outputs, and the contenders."""
+    """A model: what it is for, how its run is made, what is counted of its outputs, and the contenders.
+
+    trained: whether its outputs end, and can be scored
+    """
 
     name: str
     task: str
     make: Callable[[argparse.Namespace, int], str]
+    trained: bool = False
 
     @property
     def unit(self) -> str:
@@ -78,6 +89,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=MULTI30K, help="folder of Multi30k")
     parser.add_argument("--text", type=Path, default=SHAKESPEARE, help="a text file, for language models")
     parser.add_argument("--only", choices=list(SUBJECTS), nargs="+", default=list(SUBJECTS), help="these models")
+    parser.add_argument("--sentences", type=int, default=1000, help="translations together; a tenth of it alone")
+    parser.add_argument("--tokens", type=int, default=192, help="how many a language model writes behind each prompt")
     parser.add_argument("--run", help="a trained run of transformer-tiny; without it one is trained and kept")
     parser.add_argument("--contender", help=argparse.SUPPRESS)  # given to the children: SUBJECT NAME TYPE RUN
     arguments = parser.parse_args()
@@ -85,7 +98,7 @@ def main() -> None:
     threads = threads_of(arguments)
     if arguments.contender:
         subject, name, compute_type, run = arguments.contender.split(maxsplit=3)
-        Serving(arguments, run, name, compute_type, threads=threads).serve(SUBJECTS[subject].task)
+        Serving(arguments, run, name, compute_type, threads=threads).serve(SUBJECTS[subject])
     else:
         compare(arguments, threads=threads)
 
@@ -102,9 +115,8 @@ def base_run(arguments: argparse.Namespace, threads: int) -> str:
     if not (run / "checkpoints").exists():
         # Small sizes of the same network, where only the way is tried.
         sizes: dict[str, Any] = {"n_encoder_layers": 1, "n_decoder_layers": 1} if arguments.quick else {}
-        training = {"steps": 2 if arguments.quick else 100, "batch_tokens": 1024, "validate_samples": 0}
+        training = {"steps": 1, "batch_tokens": 1024, "validate_samples": 0}
         model = {"preset": "transformer-base", **sizes}
-        tell(f"training transformer-base for {training['steps']} updates")
         for _ in train(run_config(text, threads=threads, model=model, training=training), run):
             pass
     return str(run)
@@ -131,7 +143,7 @@ def kept_run(name: str, arguments: argparse.Namespace) -> Path:
 SUBJECTS = {
     subject.name: subject
     for subject in (
-        Subject("transformer-tiny", "translate", tiny_run),
+        Subject("transformer-tiny", "translate", tiny_run, trained=True),
         Subject("transformer-base", "translate", base_run),
         Subject("gpt-mini", "language", language_run("gpt-mini")),
         Subject("gpt2", "language", language_run("gpt2")),
@@ -155,10 +167,10 @@ class Amount:
         return getattr(self, work) * (self.written or 1)  # type: ignore[no-any-return]
 
 
-def amount(task: str, arguments: argparse.Namespace) -> Amount:
-    if task == "translate":
-        return Amount(64, 4) if arguments.quick else Amount(1000, 100)
-    return Amount(4, 1, written=8) if arguments.quick else Amount(N_TOGETHER, 1, written=192)
+def amount(subject: Subject, arguments: argparse.Namespace) -> Amount:
+    if subject.task == "translate":
+        return Amount(64, 4) if arguments.quick else Amount(arguments.sentences, math.ceil(arguments.sentences / 10))
+    return Amount(4, 1, written=8) if arguments.quick else Amount(N_TOGETHER, 1, written=arguments.tokens)
 
 
 class Serving:
@@ -176,10 +188,11 @@ class Serving:
         self.engine = self.run.engine.engine
         self.settings = {} if self.is_ours else SETTINGS[name](threads)
 
-    def serve(self, task: str) -> None:
+    def serve(self, subject: Subject) -> None:
         """Do the work of all inputs in one call, and of the first ones one by one."""
-        own = amount(task, self.arguments)
-        generate, inputs = self.translation(own) if task == "translate" else self.generation(own)
+        own = amount(subject, self.arguments)
+        longest = 10 if self.arguments.quick else LONGEST if subject.trained else USUAL
+        generate, inputs = self.translation(own, longest) if subject.task == "translate" else self.generation(own)
 
         def together(number: int) -> Answer:
             generate(inputs)
@@ -192,9 +205,8 @@ class Serving:
 
         serve({"together": together, "alone": alone})
 
-    def translation(self, own: Amount) -> tuple[Callable[[Sequence[Any]], object], Sequence[Any]]:
+    def translation(self, own: Amount, longest: int) -> tuple[Callable[[Sequence[Any]], object], Sequence[Any]]:
         sentences = find_text(self.arguments.data).test_sentences(own.together)
-        longest = 10 if self.arguments.quick else LONGEST
         if self.is_ours:
             options = self.run.options({"beam": BEAM, "max_length": longest, "log_probs": False})
             return lambda texts: self.run.predict_with(list(texts), options), sentences
@@ -244,9 +256,9 @@ def compare(arguments: argparse.Namespace, *, threads: int) -> None:
         for compute_type in TYPES:
             found = rounds(subject, run, compute_type, arguments, threads=threads)
             results[f"{subject.name}, {compute_type}"] = found
-            lines += ["", shown(subject, compute_type, found, amount(subject.task, arguments))]
+            lines += ["", shown(subject, compute_type, found, amount(subject, arguments))]
             bars += reached(subject, compute_type, found)
-        if subject.task == "translate":
+        if subject.task == "translate" and subject.trained:
             loss = shortlist_loss(run, find_text(arguments.data), quick=arguments.quick)
             results[f"{subject.name}, shortlist"] = {"bleu_lost": loss}
             bars.append([subject.name, "float32", "BLEU that the shortlist loses", f"{loss:.2f}", "at most 0.2"])
@@ -260,9 +272,10 @@ def rounds(
     """By contender and work, its speed and how many times as long as regard it takes."""
     for shortlist in {False, subject.task == "translate"}:  # converted before anybody is timed
         tell(f"converting {subject.name}, {compute_type}")
-        settings = {"compute_type": compute_type, "shortlist": shortlist}
+        settings: dict[str, Any] = {"compute_type": compute_type, "shortlist": shortlist}
         regard.load(run, device="cpu", threads=threads, engine="ctranslate2", **settings).engine  # noqa: B018
     flags = ["--threads", str(threads), "--data", str(arguments.data), "--text", str(arguments.text)]
+    flags += ["--sentences", str(arguments.sentences), "--tokens", str(arguments.tokens)]
     flags += ["--quick"] * arguments.quick
     contenders = [
         Contender(name, "benchmarks.engine", ["--contender", f"{subject.name} {name} {compute_type} {run}", *flags])
@@ -272,10 +285,11 @@ def rounds(
         answers = {
             work: take_turns(children, work, rounds=1 if arguments.quick else arguments.rounds) for work in WORKS
         }
+    seconds = "processor_seconds" if threads == 1 else "seconds"
     times = {
-        name: {work: [one["seconds"] for one in answers[work][name]] for work in WORKS} for name in subject.contenders
+        name: {work: [one[seconds] for one in answers[work][name]] for work in WORKS} for name in subject.contenders
     }
-    own = amount(subject.task, arguments)
+    own = amount(subject, arguments)
     return {
         name: {
             "per_second": {work: own.of(work) / median(times[name][work]) for work in WORKS},

@@ -13,8 +13,10 @@ from tests.conftest import READER, trained_on
 
 import regard
 from regard.api import engine as module
-from regard.api import engine_trial
-from regard.api.engine import FILE, EngineWish, choose_engine
+from regard.api import engine_folder, engine_trial
+from regard.api.engine import choose_engine
+from regard.api.engine_folder import FILE
+from regard.api.engine_wish import EngineWish
 from regard.decoding.engine.encoding_engine import EncodingEngine
 from regard.decoding.engine.library import EngineSettings
 from regard.errors import UsageError
@@ -165,7 +167,7 @@ def test_a_network_of_other_weights_is_told_from_its_engine(own: Path) -> None:
 
 
 def test_an_engine_that_computes_otherwise_is_not_trusted(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "largest_error", lambda *given: 0.5)
+    monkeypatch.setattr(engine_folder, "largest_error", lambda *given: 0.5)
     run = loaded(own)
     assert largest_difference(run.embed(TEXTS), loaded(own, "torch").embed(TEXTS)) == 0
     assert run.engine.reason == "CTranslate2 failed: its states differ by 0.5 from those of the network."

@@ -13,12 +13,13 @@ import torch
 
 import regard
 from regard.api import engine as module
-from regard.api import engine_trial
-from regard.api.engine import FILE, KEPT, EngineWish
+from regard.api import engine_folder, engine_trial
+from regard.api.engine_folder import FILE, KEPT
+from regard.api.engine_wish import EngineWish
 from regard.cli.engine import EngineOptions
 from regard.config import DecodingConfig
 from regard.decoding.engine.library import EngineSettings
-from regard.decoding.engine.translation_engine import TranslationEngine
+from regard.decoding.engine.translation_engine import SourceSentence, TranslationEngine
 from regard.errors import UsageError
 from regard.parts.taps import recording
 from regard.tasks.translation.alignment import cross_attention, link_words
@@ -146,10 +147,21 @@ def test_what_it_cannot_do_has_a_name(own: Path, settings: dict[str, Any], asked
     assert loaded(own, "ctranslate2").engine.engine.unsupported(DecodingConfig(**settings), **asked) == reason
 
 
-def test_every_worker_has_a_batch(own: Path) -> None:
+def test_every_worker_has_as_many_batches(own: Path) -> None:
     engine = loaded(own, "ctranslate2", engine_workers=4, engine_threads=1).engine.engine
-    assert engine._batch_tokens([10] * 8) == 22
-    assert engine._batch_tokens([10] * 8000) == 2048
+    assert engine._batch_tokens([10] * 8) == 20
+    assert engine._batch_tokens([10] * 2) == 10  # no worker has none as long as another has two
+    assert engine._batch_tokens([10] * 8000) == 2000  # 40 batches instead of 39 of 2,040 and one of 440
+    assert engine._batch_tokens([9, 5, 10, 9, 5, 10, 9, 5]) == 20  # 15.5 without padding
+
+
+def test_long_sentences_come_first_and_each_once(own: Path) -> None:
+    engine = loaded(own, "ctranslate2", engine_workers=2, engine_threads=1).engine.engine
+    sentences = [SourceSentence(source=[5] * length, prefix=(), limit=8) for length in (3, 7, 1, 7)]
+    for with_log_probs in (False, True):
+        found = list(engine.translate(sentences, start=(), config=DecodingConfig(), with_log_probs=with_log_probs))
+        assert [number for number, _ in found] == [1, 3, 0, 2]
+        assert all(bool(one.best.log_probs) == with_log_probs for _, one in found)
 
 
 def test_limits_are_those_of_our_own_search(own: Path) -> None:
@@ -206,7 +218,7 @@ def test_another_checkpoint_has_another_engine_and_old_ones_go(own: Path) -> Non
 
 
 def test_an_engine_that_computes_otherwise_is_not_trusted(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "largest_error", lambda *given: 0.5)
+    monkeypatch.setattr(engine_folder, "largest_error", lambda *given: 0.5)
     run = loaded(own)
     assert run.engine.engine is None
     assert run.engine.reason == ("CTranslate2 failed: its log-probabilities differ by 0.5 from those of the network.")
@@ -238,7 +250,7 @@ def test_a_folder_that_cannot_be_written_is_left_to_our_search(own: Path, monkey
     def refuse(*given: Any, **named: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(module, "convert", refuse)
+    monkeypatch.setattr(engine_folder, "convert", refuse)
     run = loaded(own)
     assert run.translate("a dog runs").text == loaded(own, "torch").translate("a dog runs").text
     assert run.engine.reason == f"CTranslate2 failed: {own / 'engines'} cannot be written: Permission denied."
@@ -270,10 +282,10 @@ def test_on_another_machine_settings_are_measured_anew(
         raise PermissionError(13, "Permission denied")
 
     assert loaded(own).engine.engine is not None
-    monkeypatch.setattr(module, "_machine", lambda: "another")
-    monkeypatch.setattr(module, "fastest", lambda make, source: EngineSettings(workers=7))
+    monkeypatch.setattr(engine_folder, "_machine", lambda: "another")
+    monkeypatch.setattr(engine_folder, "fastest", lambda make, source: EngineSettings(workers=7))
     if not writable:
-        monkeypatch.setattr(module, "write_atomically", refuse)
+        monkeypatch.setattr(engine_folder, "write_atomically", refuse)
     chosen = loaded(own).engine
     assert chosen.reason == "CTranslate2, float32"
     assert chosen.engine.settings == EngineSettings(workers=7)

@@ -9,7 +9,8 @@ import pytest
 from tests.conftest import ENGLISH
 
 import regard
-from regard.api.engine import FILE, EngineWish
+from regard.api.engine_folder import FILE
+from regard.api.engine_wish import EngineWish
 from regard.api.proof import Proof, ProvenEngine, prove
 from regard.cli.engine import EngineOptions
 from regard.config import DecodingConfig
@@ -59,14 +60,14 @@ def test_outputs_stay_within_the_list(own: Path) -> None:
     for line in ("a dog runs", "the big cat", "red"):
         source = [*run.task.vocabulary.source.encode(line), run.task.vocabulary.source.end_id]
         mine = allowed[""].union(*(allowed[engine.source_names[id]] for id in source))
-        [found] = engine.translate(
+        [(_, found)] = engine.translate(
             [SourceSentence(source=source, prefix=(), limit=8)],
             start=(),
             config=DecodingConfig(beam=4, n_best=4),
             with_log_probs=False,
         )
         assert {engine.names[id] for one in found.hypotheses for id in one.ids} <= mine
-        [free] = loaded(own, shortlist=False).engine.engine.translate(
+        [(_, free)] = loaded(own, shortlist=False).engine.engine.translate(
             [SourceSentence(source=source, prefix=(), limit=8)],
             start=(),
             config=DecodingConfig(beam=4, n_best=4),
@@ -104,7 +105,7 @@ def test_an_engine_with_a_shortlist_is_learned_once_and_has_a_folder_of_its_own(
     assert restricted.reason.startswith("CTranslate2, float32, shortlist, converted into ")
     kept = json.loads((restricted.engine.folder / FILE).read_text())
     assert 0 < kept["largest_error"] < 1e-4  # of the whole vocabulary, as without a shortlist
-    monkeypatch.setattr("regard.api.engine.learn_shortlist", None)
+    monkeypatch.setattr("regard.api.engine_folder.learn_shortlist", None)
     again = loaded(own, engine="auto").engine
     assert again.reason == "CTranslate2, float32, shortlist"
     assert again.engine.has_shortlist

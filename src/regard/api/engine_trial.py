@@ -49,7 +49,8 @@ def largest_error(engine: Any, model: Any, source: Tokenizer, target: Tokenizer)
         begun = [[target.start_id, *target.prefix]] * len(sources)
         if not engine.has_shortlist:  # which may leave the likeliest token out
             sentences = [SourceSentence(source=ids, prefix=(), limit=n_written) for ids in sources]
-            written = engine.translate(sentences, start=target.prefix, config=GREEDY, with_log_probs=False)
+            found_outputs = dict(engine.translate(sentences, start=target.prefix, config=GREEDY, with_log_probs=False))
+            written = [found_outputs[number] for number in range(len(sentences))]
 
         def log_probs(number: int, ids: list[int]) -> Tensor:
             own = sources[number]
@@ -124,7 +125,7 @@ def _seconds(engine: Any, inputs: list[list[int]]) -> float:
             engine.encode(*padded([ids[: engine.max_length] for ids in inputs], inputs[0][0], CPU))
         elif isinstance(engine, TranslationEngine):
             sentences = [SourceSentence(source=ids, prefix=(), limit=N_WRITTEN) for ids in inputs]
-            engine.translate(sentences, start=(), config=GREEDY, with_log_probs=False)
+            list(engine.translate(sentences, start=(), config=GREEDY, with_log_probs=False))
         else:
             engine.generate(inputs, limit=N_WRITTEN, config=GREEDY, with_log_probs=False)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from regard.api.engine import vocabulary_map
+from regard.api.engine_folder import vocabulary_map
 from regard.api.run import Run, load
 from regard.errors import ConfigError, RegardError, UsageError, did_you_mean
 from regard.exchange.export_kinds import find_kind

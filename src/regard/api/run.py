@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from regard import runtime
-from regard.api.engine import Chosen, EngineWish, can_embed, choose_engine
+from regard.api.engine import Chosen, can_embed, choose_engine
+from regard.api.engine_wish import EngineWish
 from regard.api.network_watch import NetworkWatch
 from regard.config import RunConfig
 from regard.decoding.engine.encoding_engine import EncodingEngine

@@ -6,7 +6,6 @@ from typing import Any
 import numpy
 
 from regard.config import DecodingConfig
-from regard.decoding.engine.library import results
 from regard.decoding.engine.search_engine import LONGEST_INPUT, Ids, SearchEngine
 from regard.decoding.result import Decoded
 from regard.decoding.sampling import COLD
@@ -52,7 +51,7 @@ class GenerationEngine(SearchEngine):
             for number, one in zip(numbers, together, strict=True):
                 waiting[number] = one
         decoded: list[Decoded | None] = []
-        for prompt, one in zip(prompts, results(waiting), strict=True):
+        for prompt, one in zip(prompts, (each.result() for each in waiting), strict=True):
             outputs = one.sequences_ids
             if not self._may_write(outputs, limit):
                 decoded.append(None)

@@ -1,15 +1,13 @@
 """The library CTranslate2, opened: a model's folder, and how many batches and threads it computes with."""
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,16 +55,6 @@ class Engine:
         with _kept_threads():
             make = getattr(ctranslate2, self.library_class)
             return make(str(self.folder), device="cpu", inter_threads=workers, intra_threads=threads)
-
-
-def results(waiting: Sequence[Any], progress: Progress | None = None) -> list[Any]:
-    """What the library's workers give, in the order of the inputs."""
-    found = []
-    for one in waiting:
-        found.append(one.result())
-        if progress is not None:
-            progress(len(found))
-    return found
 
 
 @contextmanager

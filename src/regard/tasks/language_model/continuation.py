@@ -231,6 +231,6 @@ class Continuer:
         return torch.full((len(rows),), self.decoding.max_length or MAX_LENGTH, device=self.device)
 
     def _output(self, begun: Sequence[int], hypothesis: Hypothesis) -> Output:
-        growth = TextGrowth(self.tokenizer, begun)
-        text = "".join([*(growth.add(id) for id in hypothesis.ids), growth.rest()])
+        before = list(begun[-_MEMORY:])
+        text = self.tokenizer.decode([*before, *hypothesis.ids])[len(self.tokenizer.decode(before)) :]
         return self.generator.output(hypothesis, text=text)

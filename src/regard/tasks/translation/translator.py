@@ -261,12 +261,13 @@ class LineTranslator:
             config=self.generator.decoding,
             with_log_probs=options.log_probs,
             with_attention=options.align,
-            progress=progress,
         )
-        return [
-            one and tuple(self._output(part, own) for own in one.hypotheses)
-            for part, one in zip(parts, decoded, strict=True)
-        ]
+        found: list[Any] = [None] * len(parts)
+        for n_done, (number, one) in enumerate(decoded, start=1):
+            found[number] = one and tuple(self._output(parts[number], own) for own in one.hypotheses)
+            if progress is not None:
+                progress(n_done)
+        return found
 
     def _output(self, part: _Segment, hypothesis: Hypothesis) -> Output:
         """What is told of a hypothesis of another engine, with its links between words where it has its attention."""
