@@ -318,6 +318,11 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
             "Leave one of the two out; --length and --utilisation may be given with --paper.",
         ),
         (
+            ("gpt-nano", "--optimizer", "adam"),
+            "The optimizer must be muon or adamw, not 'adam'.",
+            "Did you mean adamw?",
+        ),
+        (
             ("gpt2", "--paper"),
             "The paper did not train gpt2.",
             "It trained transformer-base and transformer-big.",

@@ -89,6 +89,7 @@ def make_plan(
         interconnect=cluster.chosen(),
         sharded=cluster.shard,
         utilisation=share,
+        optimizer=run.optimizer,
     )
 
 

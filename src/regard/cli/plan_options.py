@@ -44,6 +44,7 @@ class RunOptions:
         tuple[str, ...], Parameter(metavar="KEY=VALUE", help="a field of the model: model.d_model=256; repeatable")
     ] = ()
     steps: Annotated[int | None, Parameter(help="number of updates (10000)")] = None
+    optimizer: Annotated[str, Parameter(help="muon or adamw (the task's usual)")] = ""
 
     def table(self, model: str) -> ModelTable:
         """The preset with the fields that are set."""

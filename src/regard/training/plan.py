@@ -37,6 +37,7 @@ from regard.training.step_model import FLOAT, StepTime, Work, count_units, gathe
 UTILISATION = 0.35
 VOCAB_SIZE = 8000
 STEPS = 10_000
+OPTIMIZERS = ("muon", "adamw")
 CLASSES = 1000  # of images, as ImageNet has them
 
 
@@ -198,7 +199,7 @@ def plan(
             "Weights are sharded over several devices, and there is one.", "Give more, or leave --shard out."
         )
     parts = parameters_by_part(network)
-    optimizer = optimizer or default_config(spec.name).training.optimizer
+    optimizer = _optimizer(optimizer, spec)
     return Plan(
         model=preset.name,
         config=config,
@@ -287,6 +288,14 @@ def _spec(preset: Preset, task: str) -> TaskSpec:
     if task and task not in preset.tasks:
         raise UsageError(f"{preset.name} does not support the task '{task}'.", did_you_mean(task, preset.tasks))
     return find_spec(task or preset.tasks[0])
+
+
+def _optimizer(name: str, spec: TaskSpec) -> str:
+    if name and name not in OPTIMIZERS:
+        raise UsageError(
+            f"The optimizer must be {' or '.join(OPTIMIZERS)}, not '{name}'.", did_you_mean(name, OPTIMIZERS)
+        )
+    return name or default_config(spec.name).training.optimizer
 
 
 def _sizes(preset: Preset, table: ModelTable, spec: TaskSpec, vocab_size: int, image_size: int) -> dict[str, Any]:
