@@ -38,7 +38,7 @@ browser:
 	fi
 
 bench: setup
-	@for file in training time_to_score decoding engine language vision cost memory startup attention probes taps page waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+	@for file in training time_to_score decoding engine language vision cost memory startup attention probes taps page scaling waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
 
 KILLS ?= 200
 MUTANTS ?= 10000

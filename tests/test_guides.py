@@ -175,3 +175,17 @@ def test_the_guides_have_types(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", *map(str, files)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "MYPYPATH": "src"})
     assert done.returncode == 0, done.stdout
+
+
+def test_the_tables_of_many_devices_are_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "docs/guides/scale-plan.md"
+    monkeypatch.setattr("regard.training.step_timing.BATCH_SECONDS", 0.05)
+    monkeypatch.setattr("regard.training.devices.PEAK_SECONDS", 0.0)
+    [tables] = code_blocks(page, "text")
+    for line in shell_lines(page):
+        assert main(arguments(line)[0]) == 0
+        printed = capsys.readouterr().out
+        if "--up-to" in line:
+            assert printed.endswith(f"\n\n{tables}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import attention, cost, rounds
+from benchmarks import attention, cost, rounds, scaling
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +45,15 @@ def test_formula_against_kernel(tmp_path: Path) -> None:
     assert {case["taken"] for case in cases} == {"formula", "fused"}
     assert all(case["formula_ms"] > 0 and case["fused_ms"] > 0 for case in cases)
     assert attention.attention_kernels.formula_is_faster is chosen
+
+
+def test_predicted_and_real_steps_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(scaling.step_timing, "BATCH_SECONDS", 0.05)  # which the benchmark changes
+    scaling.main()
+    steps = json.loads((tmp_path / "scaling-quick.json").read_text())["steps"]
+    assert list(steps) == ["gpt-nano, 1", "gpt-nano, 2"]
+    assert all(min(seconds["predicted"] + seconds["measured"]) > 0 for seconds in steps.values())
+    assert "quick: no measurement" in capsys.readouterr().out

@@ -34,17 +34,29 @@ def test_the_papers_base_model(command: Any) -> None:
         "step        25,000 source and 25,000 target tokens, in sentences of 30",
         "FLOPs       9.53e12 per step, 9.53e17 in 100,000 steps",
         "devices     8 P100, 9.5 TFLOP/s each in fp32 (Vaswani et al. 2017, footnote 5)",
-        "time        9 h 57 min, 0.36 s per step, at 35% of the peak",
+        "links       8 per node by NVLINK1 (80 GB/s, 3.4 µs)",
+        "time        10 h 17 min, 0.37 s per step, at 35% of the peak",
         "",
-        "memory per device          share",
-        "weights            252 MB     8%",
-        "gradients          252 MB     8%",
-        "optimizer          505 MB    16%",
-        "activations        2.1 GB    67%",
-        "total              3.1 GB   100%",
+        "memory per device  replicated  share  sharded  share",
+        "weights                252 MB     8%    32 MB     1%",
+        "gradients              252 MB     8%    32 MB     1%",
+        "optimizer              505 MB    16%    63 MB     3%",
+        "activations            2.1 GB    67%   2.1 GB    85%",
+        "gathered                               227 MB     9%",
+        "total                  3.1 GB   100%   2.4 GB   100%",
+        "",
+        "time per step         replicated  share    sharded  share",
+        "compute                   0.36 s    97%     0.36 s    97%",
+        "waiting                  0.008 s     2%    0.008 s     2%",
+        "communication          0.00081 s     0%   0.0034 s     1%",
+        "update                  0.0028 s     1%  0.00034 s     0%",
+        "total                     0.37 s   100%     0.37 s   100%",
+        "hidden communication    0.0068 s     2%   0.0086 s     2%",
+        "",
+        "limits  replicated: the FLOPs; sharded: the FLOPs",
         "",
         "the paper  Vaswani et al. 2017, which does not say how long sentences are: 30 tokens are our assumption",
-        "its time   12 h (section 5.2); ours is 0.83 of it",
+        "its time   12 h (section 5.2); ours is 0.86 of it",
         "its FLOPs  3.3e18 (table 2), which is 12 h × 8 devices × 9.5 TFLOP/s = 3.28e18:",
         "           all that the devices could do in that time; the model's FLOPs are 29% of it",
     ]
@@ -55,7 +67,7 @@ def test_the_papers_big_model_for_programs(command: Any) -> None:
     assert (found["parameters"], found["flops"]) == (214_245_376, 9_681_960_960_000_000_000)
     assert found["paper"] == {
         "seconds": 3.5 * 86400,
-        "ratio": pytest.approx(1.2036, abs=1e-4),
+        "ratio": pytest.approx(1.2408, abs=1e-4),
         "device_flops": 2.3e19,
     }
     assert found["memory"]["total"] == sum(found["memory"][kind] for kind in found["memory"] if kind != "total")
@@ -67,7 +79,7 @@ def test_our_assumptions_about_the_paper_can_be_changed(command: Any) -> None:
         command("plan", "transformer-base", "--paper", "--length", 25, "--utilisation", 0.29, "--json").out
     )
     assert (found["length"], found["utilisation"]) == (25, 0.29)
-    assert found["paper"]["ratio"] == pytest.approx(1, abs=0.01)
+    assert found["paper"]["ratio"] == pytest.approx(1, abs=0.03)
 
 
 def test_a_text_model_on_this_machine(command: Any) -> None:
@@ -101,7 +113,9 @@ def test_fields_task_and_device_of_ones_own(command: Any) -> None:
     assert (found["task"], found["steps"], found["tokens"], found["length"]) == ("tag", 3, [64], 8)
     assert (found["config"]["d_ff"], found["config"]["pooling"]) == (256, "mean")
     assert found["devices"]["peak"] == 1e9
-    assert found["seconds"] == pytest.approx(found["flops"] / (2 * 1e9 * 0.35))
+    time = found["layouts"]["replicated"]["time"]
+    assert time["ideal"] == pytest.approx(found["flops_per_step"] / (2 * 1e9 * 0.35))
+    assert found["seconds"] == pytest.approx(3 * time["seconds"])
 
 
 def test_vectors_have_no_vocabulary(command: Any) -> None:
@@ -118,7 +132,7 @@ def test_a_model_of_images(command: Any) -> None:
         "parameters  25,557,032: stem 9,536, stage 23,498,496, head 2,049,000",
         "step        256 images of 224 × 224 pixels",
         "FLOPs       6.22e12 per step, 6.22e16 in 10,000 steps",
-        "devices     A100, 19.5 TFLOP/s in fp32 (NVIDIA's data sheet)",
+        "devices     A100, 19.5 TFLOP/s in fp32 (NVIDIA's data sheet, SXM of 80 GB)",
         "time        2 h 32 min, 0.91 s per step, at 35% of the peak",
         "",
         "memory                share",
@@ -252,6 +266,63 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
         ),
         (("vit-tiny", "--length", "5"), "vit-tiny reads and writes no tokens.", "Leave the length out."),
         (
+            ("gpt-nano", "--devices", "100xA100"),
+            "A step of 64 sequences of 64 tokens is fewer than one for each of 100 devices.",
+            "Give a larger batch (--per-device takes it as that of each device), or fewer devices.",
+        ),
+        (
+            ("gpt-nano", "--devices", "0xA100"),
+            "--devices must be like 8xP100 or A100, not '0xA100'.",
+            "Name at least one device.",
+        ),
+        (
+            ("gpt-nano", "--devices", "A100", "--shard"),
+            "Weights are sharded over several devices, and there is one.",
+            "Give more, or leave --shard out.",
+        ),
+        (
+            ("gpt-nano", "--devices", "8xA100", "--link", "NVLINK33"),
+            "Unknown link 'NVLINK33'.",
+            "Did you mean NVLINK3? Or give figures: --link 25GB/s@10us",
+        ),
+        (
+            ("gpt-nano", "--devices", "8xA100", "--network", "IB"),
+            "Unknown network 'IB'.",
+            "Available: ETH-10, ETH-100, ETH-25, ETH-400, IB-EDR, IB-HDR, IB-NDR. "
+            "Or give figures: --network 25GB/s@10us",
+        ),
+        (
+            ("gpt-nano", "--devices", "8xA100", "--per-node", "3"),
+            "8 devices do not fill nodes of 3.",
+            "Give another --per-node, or a multiple of it.",
+        ),
+        (
+            ("gpt-nano", "--devices", "8xA100", "--up-to", "8"),
+            "--up-to must be above the 8 of --devices and at most 1,000,000, not 8.",
+            "Such as --up-to 64.",
+        ),
+        (
+            ("gpt-nano", "--devices", "8xA100", "--processes", "2"),
+            "--processes is for this machine.",
+            "Of others, give their number: --devices 8xA100",
+        ),
+        (("gpt-nano", "--processes", "0"), "--processes must be from 1 to 1,024, not 0.", "Usual is one per core."),
+        (
+            ("gpt-nano", "--processes", "2", "--link", "NVLINK3"),
+            "--link is for --devices, not for this machine.",
+            "Leave it out.",
+        ),
+        (
+            ("transformer-base", "--paper", "--shard"),
+            "--paper uses the paper's own settings, which conflicts with --shard.",
+            "Leave one of the two out; --length and --utilisation may be given with --paper.",
+        ),
+        (
+            ("gpt-nano", "--optimizer", "adam"),
+            "The optimizer must be muon or adamw, not 'adam'.",
+            "Did you mean adamw?",
+        ),
+        (
             ("gpt2", "--paper"),
             "The paper did not train gpt2.",
             "It trained transformer-base and transformer-big.",
@@ -272,3 +343,88 @@ def test_a_model_too_large_to_be_measured(command: Any, monkeypatch: pytest.Monk
     assert problem.startswith("error: A step of gpt-nano needs at least 0.03")
     assert problem.endswith(" GB, and this machine has 0.02 GB free.")
     assert remedy == "Measure a smaller model, or leave the measurement out."
+
+
+def test_many_devices(command: Any) -> None:
+    outcome = command("plan", "transformer-big", "--devices", "64xA100", "--steps", 100_000)
+    assert outcome.code == 0
+    facts = {line[:12].strip(): line[12:] for line in outcome.lines[:7]}
+    links = "8 per node by NVLINK3 (300 GB/s, 3.4 µs), 8 nodes, each with 8 × IB-HDR (25 GB/s, 9.6 µs)"
+    assert facts["links"] == links
+    assert outcome.lines[8].split() == ["memory", "per", "device", "replicated", "share", "sharded", "share"]
+    assert outcome.lines[16].split() == ["time", "per", "step", "replicated", "share", "sharded", "share"]
+    # Each of 64 devices reads 64 tokens: the update of all weights is most of a step.
+    assert outcome.lines[-1] == "limits  replicated: update; sharded: update"
+
+
+def test_sharding_for_programs(command: Any) -> None:
+    options = ("plan", "gpt-mini", "--devices", "16xA100", "--tokens", 16384, "--json")
+    replicated, sharded = (json.loads(command(*options, *more).out) for more in ((), ("--shard",)))
+    assert (replicated["sharded"], sharded["sharded"]) == (False, True)
+    assert replicated["layouts"] == sharded["layouts"]
+    for found, name in ((replicated, "replicated"), (sharded, "sharded")):
+        assert found["memory"] == found["layouts"][name]["memory"]
+        assert found["seconds_per_step"] == found["layouts"][name]["time"]["seconds"]
+    assert sharded["memory"]["weights"] == replicated["memory"]["weights"] // 16
+    assert sharded["interconnect"]["network"]["name"] == "IB-HDR"
+
+
+@pytest.mark.parametrize(
+    ("options", "last"),
+    [
+        (
+            ("--tokens", 2048, "--devices", "8xA100", "--set", "model.n_layers=8"),
+            "does not fit  {} are needed, and A100 has 80.0 GB: with --shard each has {}",
+        ),
+        (
+            ("--tokens", 2048, "--devices", "8xT4", "--set", "model.n_layers=32"),
+            "does not fit  {} are needed, and T4 has 16.0 GB: give more devices, or a smaller model",
+        ),
+        (
+            ("--tokens", 2048, "--devices", "T4", "--set", "model.n_layers=8"),
+            "does not fit  {} are needed, and T4 has 16.0 GB: give more devices, with --shard",
+        ),
+        (
+            ("--tokens", 10**8, "--devices", "A100"),
+            "does not fit  {} are needed, and A100 has 80.0 GB: give more devices, or a smaller batch; "
+            "training.accumulate makes the same step of several",
+        ),
+    ],
+)
+def test_memory_that_does_not_fit(command: Any, options: tuple[Any, ...], last: str) -> None:
+    wide = ("--set", "model.d_model=12288", "--set", "model.n_heads=96") if "--set" in options else ()
+    outcome = command("plan", "gpt-mini", *options, *wide)
+    layouts = ["replicated", "sharded"]
+    facts = json.loads(command("plan", "gpt-mini", *options, *wide, "--json").out)
+    memory = [facts["layouts"][one]["memory"] for one in layouts] if "layouts" in facts else [facts["memory"]]
+    assert facts["fits"] is False
+    assert outcome.lines[-1] == last.format(*(f"{one['total'] / 1e9:.1f} GB" for one in memory))
+
+
+def test_scaling_for_people_and_programs(command: Any) -> None:
+    options = ("plan", "gpt-nano", "--vocab-size", 65, "--tokens", 1024, "--devices", "4xA100", "--up-to", 32)
+    outcome = command(*options)
+    lines = outcome.lines
+    strong = lines.index("strong scaling: the same step for all devices, 1,024 tokens, in sequences of 64")
+    assert lines[strong + 2].split()[:4] == ["replicated", "tokens", "each", "memory"]
+    assert [line.split()[:2] for line in lines[strong + 3 : strong + 6]] == [["4", "256"], ["8", "128"], ["16", "64"]]
+    weak = next(number for number, line in enumerate(lines) if line.startswith("weak scaling: "))
+    assert [line.split()[0] for line in lines[weak + 3 : weak + 7]] == ["4", "8", "16", "32"]
+    assert lines[-1].startswith("assumed")
+    scaling = json.loads(command(*options, "--json").out)["scaling"]
+    assert [row["devices"] for row in scaling["strong"]] == [4, 8, 16]
+    assert [row["tokens"] for row in scaling["weak"]] == [[1024], [2048], [4096], [8192]]
+    assert scaling["weak"][0]["layouts"]["sharded"]["efficiency"] == 1
+
+
+def test_processes_of_this_machine_are_measured_together(command: Any) -> None:
+    options = ("gpt-nano", "--vocab-size", 65, "--tokens", 256, "--processes", 2)
+    found = json.loads(command("plan", *options, "--json").out)
+    assert found["devices"]["n_devices"] == 2
+    assert found["interconnect"]["link"]["name"] == "loopback"
+    outcome = command("plan", *options, "--measure")
+    assert outcome.code == 0
+    assert outcome.lines[4].startswith("devices     2 processes on this machine, ")
+    measured, time_here, _ = outcome.lines[-3:]
+    assert ", the sum of gradients " in measured
+    assert time_here.startswith("time here  ")

@@ -19,7 +19,7 @@ from regard.tasks.images.preprocessing import ImageTable
 from regard.tasks.translation.examples import PairBatch
 from regard.tasks.translation.task import TranslationTask
 from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
-from regard.training.cost import activation_bytes, meta_model, training_flops
+from regard.training.cost import count_activations, meta_model, training_flops
 from regard.training.paper import RUNS, TOKENS, VOCAB_SIZE
 from regard.training.saved_activations import SavedActivations
 from regard.training.synthetic_batch import synthetic_loss
@@ -252,7 +252,7 @@ def really_kept(config: ModelConfig, batch: AnyBatchShape, *, precision: str = "
 
 
 def counted(config: ModelConfig, batch: AnyBatchShape, *, precision: str = "fp32") -> float:
-    return activation_bytes(meta_model(config), batch, on_cpu=True, precision=precision)
+    return count_activations(meta_model(config), batch, on_cpu=True, precision=precision).of(batch.n_examples)
 
 
 @pytest.mark.parametrize(
@@ -366,6 +366,9 @@ def test_bf16_keeps_less_of_images(preset: str, sizes: dict[str, int], edge: int
 
 def test_a_gpu_takes_the_fused_kernel_for_short_sequences_too() -> None:
     model, batch = meta_model(config_of("gpt-nano")), BatchShape(n_sequences=8, length=64)
-    on_gpu, on_cpu = (activation_bytes(model, batch, on_cpu=on_cpu, precision="fp32") for on_cpu in (False, True))
+    on_gpu, on_cpu = (
+        count_activations(model, batch, on_cpu=on_cpu, precision="fp32").of(batch.n_examples)
+        for on_cpu in (False, True)
+    )
     weights = 4 * 4 * 4 * 8 * 64 * 64  # bytes, layers, heads, sequences, queries, keys
     assert 0.4 * weights < on_cpu - on_gpu < weights

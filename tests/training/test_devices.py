@@ -70,7 +70,7 @@ def test_the_fastest_product_is_the_peak(monkeypatch: pytest.MonkeyPatch) -> Non
         ("8x", {}, "Unknown device '8x'.", "Available: "),
         ("0xP100", {}, "--devices must be like 8xP100 or A100, not '0xP100'.", "Name at least one device."),
         (" ", {}, "--devices must be like 8xP100 or A100, not ' '.", "Name at least one device."),
-        ("2xthis", {}, "'this' is one machine, not 2.", "Leave the number out: this"),
+        ("2xthis", {}, "'this' is one machine, not 2.", "Leave the number out; --processes has several on it."),
         ("P100", {"precision": "bf16"}, "P100 does not support bf16.", "It supports fp32."),
         ("A100", {"precision": "fp3"}, "--precision must be auto, fp32 or bf16, not 'fp3'.", "Did you mean fp32?"),
     ],

@@ -71,7 +71,7 @@ def embed(
                 if output:
                     kept += one.rows()
                 else:
-                    print_json({**one.to_json(), **read.facts(line)})
+                    print_json({**one.to_json(), **read.facts().get(line, {})})
             done += len(lines)
     truncations.tell()
     read.tell()

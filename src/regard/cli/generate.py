@@ -1,7 +1,7 @@
 """`regard generate`: text that continues a prompt."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,12 +25,14 @@ from regard.cli.options import (
     given,
     named,
 )
+from regard.cli.processes import PoolSettings, ProcessesOption, open_pool, process_loading, refuse_processes
 from regard.cli.refusals import check_runs
 from regard.cli.terminal import Waiting, json_line, note, print_json, print_lines, print_text
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.api import Run
+    from regard.api.process_pool import Chunk, ProcessPool
 
 
 def generate(
@@ -49,6 +51,7 @@ def generate(
     on_bad: OnBadOption = "",
     picture: PictureOption = "",
     engine: EngineOptions | None = None,
+    processes: ProcessesOption = 1,
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -71,11 +74,15 @@ def generate(
     check_runs("generate", [run], options)
     if picture:
         check_attention_picture(picture, prompts)
-    [loaded] = load_runs([run], threads=threads, **(engine or EngineOptions()).loading())
+    if not lines:
+        refuse_processes(processes, "Leave it out, or add --lines for prompts of standard input.")
+    loading = process_loading(processes, threads, (engine or EngineOptions()).loading())
+    [loaded] = load_runs([run], **loading)
     settings = {**given(options), "n_best": samples, "log_probs": json}
     open_engine(loaded, loaded.options(settings), alone=not lines and len(prompts) <= 1 and samples == 1)
     if lines:
-        generate_lines(loaded, settings, Lines(on_bad=on_bad), json=json)
+        with open_pool(processes, PoolSettings(runs=[run], loading=loading, settings=settings)) as pool:
+            generate_lines(loaded, settings, Lines(on_bad=on_bad), pool=pool, json=json)
         return
     decoding = loaded.options(settings).decoding
     wanted = list(prompts) or ["" if sys.stdin.isatty() else "\n".join(chain.from_iterable(Lines(on_bad="stop")))]
@@ -101,22 +108,32 @@ def generate(
         print_text(f"--- {number}\n{text}\n" if len(texts) > 1 else f"{text}\n")
 
 
-def generate_lines(run: "Run[Any]", settings: dict[str, Any], read: Lines, *, json: bool) -> None:
+def generate_lines(
+    run: "Run[Any]", settings: dict[str, Any], read: Lines, *, pool: "ProcessPool | None", json: bool
+) -> None:
     """Continue each line of standard input, and print each continuation on a line, as soon as those before it are."""
     done = 0
     with Waiting("generating", unit="lines") as waiting:
-        predict = Predictor(run, run.options(settings), waiting)
-        for prompts in read:
-            note_unknown([text for prompt in prompts for text in run.task.tokenizer.unknown(prompt)])
-            for line, one in enumerate(predict(prompts), start=done + 1):
+        predict = Predictor(run, run.options(settings), waiting, pool=pool)
+        for chunk, answers in predict(prompt_chunks(run, read), stream=read.stream):
+            for line, one in enumerate(answers, start=done + 1):
                 # A bad line is no empty prompt, which would begin a document.
-                problem = read.facts(line)
+                problem = chunk.context.get(line, {})
                 found = {} if problem else one.to_json()
                 print_lines(
                     [json_line({"line": line, **found, **problem})] if json else [""] if problem else one.lines()
                 )
-            done += len(prompts)
+            done += len(chunk.inputs)
     read.tell()
+
+
+def prompt_chunks(run: "Run[Any]", read: Lines) -> "Iterator[Chunk]":
+    """The prompts in chunks, each with what is wrong with some of them."""
+    from regard.api.process_pool import Chunk
+
+    for prompts in read:
+        note_unknown([text for prompt in prompts for text in run.task.tokenizer.unknown(prompt)])
+        yield Chunk(inputs=prompts, context=read.facts())
 
 
 def note_unknown(texts: Sequence[str], *, most: int = 5) -> None:

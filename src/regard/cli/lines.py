@@ -5,7 +5,7 @@ import io
 import os
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,6 +18,7 @@ from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.api import Run
+    from regard.api.process_pool import Chunk, ProcessPool
     from regard.tasks.options import Options
     from regard.tasks.results import Result, Results
 
@@ -50,6 +51,11 @@ class Lines:
         while chunk := list(islice(waiting, CHUNK)):
             yield chunk
 
+    @property
+    def stream(self) -> BinaryIO | None:
+        """What is read from, if that may make one wait."""
+        return None if self.texts else sys.stdin.buffer
+
     def _read_stdin(self) -> Iterator[list[str]]:
         """Yield the lines that wait there together; at a keyboard each line alone."""
         if sys.stdin.isatty():
@@ -77,9 +83,9 @@ class Lines:
         self._problems[number] = reason
         return ""
 
-    def facts(self, number: int) -> dict[str, str]:
-        """What JSON says of a line beside its result: what is wrong with it, if it is bad."""
-        return {"problem": self._problems[number]} if number in self._problems else {}
+    def facts(self) -> dict[int, dict[str, str]]:
+        """What JSON says of the lines that came last beside their results, by number: what is wrong with the bad ones."""
+        return {number: {"problem": reason} for number, reason in self._problems.items()}
 
     def tell(self) -> None:
         """Name the bad lines, if there are such; DataError where there are no others."""
@@ -131,18 +137,34 @@ def has_input(stream: BinaryIO) -> bool:
 
 
 class Predictor:
-    """Predicts chunk after chunk with one run, and shows how far it is; `latest`: what came last, and the options of it."""
+    """Predicts chunk after chunk with one run, and shows how far it is; `latest`: what came last, and the options of it.
+
+    pool: processes that do it instead, several chunks at a time
+    """
 
     latest: "tuple[Results[Result], Options]"
 
-    def __init__(self, run: "Run[Any]", options: "Options", waiting: Waiting) -> None:
+    def __init__(
+        self, run: "Run[Any]", options: "Options", waiting: Waiting, *, pool: "ProcessPool | None" = None
+    ) -> None:
         self.run = run
         self.options = options
         self.waiting = waiting
+        self.pool = pool
         self._done = 0
 
-    def __call__(self, inputs: Sequence[Any], **fields: Any) -> "Results[Result]":
-        """Predict one more chunk; `fields` are those of the options that belong to its inputs."""
+    def __call__(self, chunks: "Iterable[Chunk]", *, stream: Any = None) -> "Iterator[tuple[Chunk, Sequence[Result]]]":
+        """Yield each chunk with its predictions; `stream`: what the chunks are read from, if reading may wait."""
+        if self.pool is None:
+            for chunk in chunks:
+                yield chunk, self.one(chunk.inputs, **chunk.fields) if chunk.inputs else ()
+            return
+        for chunk, found in self.pool.predict(chunks, stream=stream, progress=self.waiting):
+            self.waiting.hide()
+            yield chunk, found
+
+    def one(self, inputs: Sequence[Any], **fields: Any) -> "Results[Result]":
+        """Predict one chunk; `fields` are those of the options that belong to its inputs."""
         progress = self.waiting.after(self._done)
         options = replace(self.options.after(self._done), progress=lambda what, done: progress(done), **fields)
         found = self.run.predict_with(inputs, options)

@@ -26,6 +26,7 @@ from regard.cli.outputs import refuse_output, write_output
 from regard.cli.predict_file import predict_file
 from regard.cli.predict_images import ImagePredictions, check_picture
 from regard.cli.predict_text import predict_lines
+from regard.cli.processes import PoolSettings, ProcessesOption, open_pool, process_loading, refuse_processes
 from regard.cli.refusals import check_runs
 from regard.cli.terminal import Waiting, print_lines
 from regard.config import DataConfig
@@ -89,6 +90,7 @@ def predict(
     search: SearchOptions | None = None,
     sampling: SamplingOptions | None = None,
     seed: SeedOption = None,
+    processes: ProcessesOption = 1,
     threads: ThreadsOption = 0,
 ) -> None:
     """Predict classes, tags, numbers or captions; fill in masked words.
@@ -113,14 +115,18 @@ def predict(
     spec = check_runs("predict", [run], {**reading, **shown, **decoding})
     check_inputs(run, spec, inputs, source)
     check_output(spec, inputs, source, target)
-    [loaded] = load_runs([run], threads=threads)
+    if inputs or spec.reads_images or target.picture:
+        refuse_processes(processes)
+    loading = process_loading(processes, threads, {})
+    [loaded] = load_runs([run], **loading)
     # What some tasks want to know of a command, beside settings.
     own = {"top": max(1, target.top or 0), "skip_unreadable": len(inputs) != 1}
     settings = {**given(decoding), **{name: own[name] for name in own if hasattr(loaded.task.options, name)}}
     show = Shown(top=target.top or 0, json=target.json)
     unit = spec.unit if spec.reads_images else "rows" if source.data else "lines"
-    with Waiting("predicting", unit=unit, total=len(inputs) or None) as waiting:
-        predictor = Predictor(loaded, loaded.options(settings), waiting)
+    pool = open_pool(processes, PoolSettings(runs=[run], loading=loading, settings=settings))
+    with pool as processed, Waiting("predicting", unit=unit, total=len(inputs) or None) as waiting:
+        predictor = Predictor(loaded, loaded.options(settings), waiting, pool=processed)
         if spec.reads_images:
             images = ImagePredictions(predictor, show, output=target.output, picture=target.picture)
             write(images.lines(inputs), target.output)

@@ -145,14 +145,23 @@ def predicted(
     text_b: Callable[[Row], str] = lambda row: "",
 ) -> "Iterator[list[tuple[Row, Result] | Bad]]":
     """Yield rows with their predictions, so many at a time; at the end, tell which are bad and which were too long."""
+    from regard.api.process_pool import Chunk
+
+    def chunks() -> Iterator[Chunk]:
+        waiting = iter(rows.read())
+        while chunk := list(islice(waiting, lines.CHUNK)):
+            good = [row for row in chunk if not isinstance(row, Bad)]
+            texts_b = tuple(map(text_b, good))
+            fields = {"texts_b": texts_b} if any(texts_b) else {}
+            yield Chunk(inputs=list(map(text, good)), fields=fields, context=chunk)
+
     bad_rows = rows.survey()
     truncations = Truncations()
-    waiting = iter(rows.read())
-    while chunk := list(islice(waiting, lines.CHUNK)):
-        good = [row for row in chunk if not isinstance(row, Bad)]
-        texts_b = tuple(map(text_b, good))
-        results = iter(predict(list(map(text, good)), **({"texts_b": texts_b} if any(texts_b) else {})) if good else ())
-        found = [row if isinstance(row, Bad) else (row, next(results)) for row in chunk]
+    for chunk, answers in predict(chunks()):
+        results = iter(answers)
+        found: list[tuple[Row, Result] | Bad] = [
+            row if isinstance(row, Bad) else (row, next(results)) for row in chunk.context
+        ]
         for row, one in _good(found):
             truncations.add(row.line, one.truncation)
         yield found

@@ -35,7 +35,7 @@ class ImagePredictions:
             names = [line for line in lines if line.strip()]
             self._refuse_overwriting(names)
             shown: list[str] = []
-            for one in self.predict(names):
+            for one in self.predict.one(names):
                 if one.problem:
                     note(f"{one.problem} It is skipped.")
                     self._n_unread += 1

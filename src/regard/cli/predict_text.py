@@ -1,6 +1,7 @@
 """What `regard predict` prints for texts: those of the command line, or the lines of standard input."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.cli.lines import Lines, Predictor, Shown, Truncations, listed
@@ -9,6 +10,7 @@ from regard.errors import UsageError
 from regard.tasks.spec import TaskSpec
 
 if TYPE_CHECKING:
+    from regard.api.process_pool import Chunk
     from regard.tasks.results import Result
 
 Pair = tuple[str, str]  # a text, and a second one that belongs to it, or ""
@@ -24,39 +26,52 @@ def predict_lines(predict: Predictor, show: Shown, read: Lines, *, text_b: str) 
         raise UsageError(
             f"{run.reference} was trained on vectors: it reads no text.", "Give a file of vectors: --data FILE.npz"
         )
-    texts = read.texts
     truncations = Truncations()
     unmasked: list[int] = []
-    done = 0
-    for lines in read:
-        pairs = [(text, text_b) for text in lines] if texts else split_lines(run.spec, lines, text_b, read, before=done)
-        numbered = dict(enumerate(pairs, start=done + 1))
-        asked = {number: pair for number, pair in numbered.items() if pair[0].strip()}
-        if run.spec.blank and not texts:
-            unmasked += (without := lacking_blank(asked))
-            asked = {number: pair for number, pair in asked.items() if number not in without}
-        results = predict_pairs(predict, asked)
+    for chunk, found in predict(chunks(run.spec, read, text_b, unmasked), stream=read.stream):
+        asked: Asked = chunk.context
+        results = dict(zip(asked.numbers, found, strict=True))
         for number, result in results.items():
             truncations.add(number, result.truncation)
         yield [
             line
-            for number, pair in numbered.items()
-            for line in shown(show, number, pair, results.get(number), **read.facts(number))
+            for number, pair in asked.pairs.items()
+            for line in shown(show, number, pair, results.get(number), **asked.facts.get(number, {}))
         ]
-        done += len(lines)
     truncations.tell()
     read.tell()
     if unmasked:
         note(f"without a {run.spec.blank}, printed unchanged: {listed(unmasked)}")
 
 
-def predict_pairs(predict: Predictor, pairs: Mapping[int, Pair]) -> "dict[int, Result]":
-    """Predict for texts with their second ones, if any has one, by their numbers."""
-    if not pairs:
-        return {}
-    texts, texts_b = zip(*pairs.values(), strict=True)
-    found = predict(texts, texts_b=texts_b) if any(texts_b) else predict(texts)
-    return dict(zip(pairs, found, strict=True))
+@dataclass(frozen=True)
+class Asked:
+    """What belongs to a chunk: all of its lines by number, those that are predicted, and what JSON says of bad ones."""
+
+    pairs: Mapping[int, Pair]
+    numbers: Sequence[int]
+    facts: Mapping[int, Mapping[str, str]]
+
+
+def chunks(spec: TaskSpec, read: Lines, text_b: str, unmasked: list[int]) -> "Iterator[Chunk]":
+    """The lines in chunks, with second texts if any has one; the numbers of those without a blank go to `unmasked`."""
+    from regard.api.process_pool import Chunk
+
+    texts, done = read.texts, 0
+    for lines in read:
+        pairs = [(text, text_b) for text in lines] if texts else split_lines(spec, lines, text_b, read, before=done)
+        numbered = dict(enumerate(pairs, start=done + 1))
+        asked = {number: pair for number, pair in numbered.items() if pair[0].strip()}
+        if spec.blank and not texts:
+            unmasked += (without := lacking_blank(asked))
+            asked = {number: pair for number, pair in asked.items() if number not in without}
+        texts_b = tuple(second for _, second in asked.values())
+        yield Chunk(
+            inputs=[text for text, _ in asked.values()],
+            fields={"texts_b": texts_b} if any(texts_b) else {},
+            context=Asked(numbered, list(asked), read.facts()),
+        )
+        done += len(lines)
 
 
 def shown(show: Shown, number: int, pair: Pair, result: "Result | None", **facts: str) -> list[str]:

@@ -1,8 +1,9 @@
 """`regard translate`: arguments or standard input, line by line, to standard output."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -23,8 +24,12 @@ from regard.cli.options import (
     given,
     named,
 )
+from regard.cli.processes import PoolSettings, ProcessesOption, open_pool, process_loading, refuse_processes
 from regard.cli.refusals import check_runs
 from regard.cli.terminal import Waiting, print_json, print_lines
+
+if TYPE_CHECKING:
+    from regard.api.process_pool import Chunk
 
 RULES = Group("Constraints", sort_key=25)
 
@@ -57,6 +62,7 @@ def translate(
     picture: PictureOption = "",
     on_bad: OnBadOption = "",
     engine: EngineOptions | None = None,
+    processes: ProcessesOption = 1,
     threads: ThreadsOption = 0,
     json: JsonFlag = False,
 ) -> None:
@@ -74,26 +80,38 @@ def translate(
     read = Lines(texts, on_bad=on_bad)
     if picture:
         check_attention_picture(picture, texts)
-    first, *others = load_runs([run, *ensemble], threads=threads, **(engine or EngineOptions()).loading())
-    settings = first.options({**given(options), "ensemble": others, "log_probs": json})
+    if texts or picture:
+        refuse_processes(processes)
+    loading = process_loading(processes, threads, (engine or EngineOptions()).loading())
+    first, *others = load_runs([run, *ensemble], **loading)
+    by_name = {**given(options), "log_probs": json}
+    settings = first.options({**by_name, "ensemble": others})
     open_engine(first, settings, n_models=1 + len(others), prefixed=bool(rules.prefix))
     top = (settings.decoding or first.config.decoding).n_best
     truncations = Truncations()
     count = itertools.count(1)
-    with Waiting("translating", unit="lines", total=len(texts) or None) as waiting:
-        predict = Predictor(first, settings, waiting)
-        for lines in read:
-            prefixes = (rules.prefix,) * len(lines) if rules.prefix else ()
-            for one in predict(lines, prefixes=prefixes):
+    pool = open_pool(processes, PoolSettings(runs=[run, *ensemble], loading=loading, settings=by_name))
+    with pool as processed, Waiting("translating", unit="lines", total=len(texts) or None) as waiting:
+        predict = Predictor(first, settings, waiting, pool=processed)
+        for chunk, found in predict(chunks(read, rules.prefix), stream=read.stream):
+            for one in found:
                 line = next(count)
                 truncations.add(line, one.truncation)
                 if json:
-                    print_json({"line": line, **one.to_json(), **read.facts(line)})
+                    print_json({"line": line, **one.to_json(), **chunk.context.get(line, {})})
                 elif top > 1:
                     print_lines([f"{line}\t{text}" for text in one.lines(top=top)])
                 else:
                     print_lines(one.lines())
                 if picture:
-                    draw_attention(first, lines[0], one, settings, picture)
+                    draw_attention(first, chunk.inputs[0], one, settings, picture)
     truncations.tell()
     read.tell()
+
+
+def chunks(read: Lines, prefix: str) -> "Iterator[Chunk]":
+    """The lines in chunks, each with what is wrong with some of them."""
+    from regard.api.process_pool import Chunk
+
+    for lines in read:
+        yield Chunk(inputs=lines, fields={"prefixes": (prefix,) * len(lines) if prefix else ()}, context=read.facts())

@@ -12,15 +12,16 @@ memory   every tensor that autograd keeps from the forward pass for the backward
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.models.model_config import ModelConfig
@@ -30,6 +31,7 @@ from regard.parts.convolution import BatchNorm
 from regard.parts.recurrent import Cell
 from regard.parts.taps import listening
 from regard.training.batch_shape import AnyBatchShape, ImageBatchShape
+from regard.training.muon import ITERATIONS
 from regard.training.saved_activations import SavedActivations
 from regard.training.synthetic_batch import META, synthetic_loss
 
@@ -64,8 +66,20 @@ def training_flops(model: nn.Module, batch: AnyBatchShape) -> float:
         model.train().requires_grad_(True)
 
 
-def activation_bytes(model: nn.Module, batch: AnyBatchShape, *, on_cpu: bool, precision: str) -> float:
-    """Return the bytes that autograd keeps for the backward pass of a step.
+@dataclass(frozen=True, kw_only=True)
+class Activations:
+    """The bytes that autograd keeps for the backward pass: once, as the gradient of the output layer, and per example."""
+
+    fixed: float
+    per_example: float
+
+    def of(self, n_examples: float) -> float:
+        """The bytes of a step of so many examples."""
+        return self.fixed + n_examples * self.per_example
+
+
+def count_activations(model: nn.Module, batch: AnyBatchShape, *, on_cpu: bool, precision: str) -> Activations:
+    """Count what autograd keeps for the backward pass of a step, from the fewest examples and one more.
 
     on_cpu: whether attention takes the formula for short sequences, as on a CPU, and not always the fused kernel.
     """
@@ -77,13 +91,31 @@ def activation_bytes(model: nn.Module, batch: AnyBatchShape, *, on_cpu: bool, pr
             synthetic_loss(model, batch)
         return saved.n_bytes
 
-    def extended(batch: AnyBatchShape) -> float:
-        """From the fewest and one more to all: something is there once for any, as the gradient of the output layer."""
-        fewest = min_batch_size(model)
-        few, more = count(batch.with_examples(fewest)), count(batch.with_examples(fewest + 1))
-        return few + (batch.n_examples - fewest) * (more - few)
+    fewest = min_batch_size(model)
+    few, more = (_interpolated(count, batch.with_examples(number)) for number in (fewest, fewest + 1))
+    return Activations(fixed=few - fewest * (more - few), per_example=more - few)
 
-    return _interpolated(extended, batch)
+
+def count_kernels(model: nn.Module, batch: AnyBatchShape) -> int:
+    """Return how many kernels a step starts: those of the forward pass, and about two backwards for each.
+
+    0 for recurrent layers: torch has a kernel for many of their steps.
+    """
+    if any(isinstance(module, Cell) for module in model.modules()):
+        return 0
+    counter = _KernelCounter()  # type: ignore[no-untyped-call]  # torch's
+    with counter, _counting(model, _MetaMode()):
+        synthetic_loss(model, _whole(batch.with_examples(min_batch_size(model))))
+    return PASSES * int(counter.count)
+
+
+def muon_flops(matrices: Iterable[nn.Parameter]) -> float:
+    """Return the FLOPs by which Muon orthogonalises the momentum of these matrices, once."""
+    total = 0.0
+    for matrix in matrices:
+        few, many = sorted((matrix.shape[0], matrix[0].numel()))
+        total += ITERATIONS * (4 * few * few * many + 2 * few**3)
+    return total
 
 
 def _interpolated(count: Callable[[AnyBatchShape], float], batch: AnyBatchShape) -> float:
@@ -94,6 +126,10 @@ def _interpolated(count: Callable[[AnyBatchShape], float], batch: AnyBatchShape)
     share = batch.target_length - whole
     shorter, longer = (replace(batch, target_length=length) for length in (whole, whole + 1))
     return count(shorter) if not share else (1 - share) * count(shorter) + share * count(longer)
+
+
+def _whole(batch: AnyBatchShape) -> AnyBatchShape:
+    return batch if isinstance(batch, ImageBatchShape) else replace(batch, target_length=round(batch.target_length))
 
 
 @contextmanager
@@ -157,6 +193,17 @@ class _MetaMode(TorchFunctionMode):
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         heads: Tensor = kernel(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
         return heads
+
+
+class _KernelCounter(TorchDispatchMode):
+    """Counts operations that compute something; a view of a tensor starts no kernel."""
+
+    count: int = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        aliases = [argument.alias_info for argument in func._schema.arguments if argument.alias_info is not None]
+        self.count += all(alias.is_write for alias in aliases)
+        return func(*args, **(kwargs or {}))
 
 
 def _cast(args: Any, kwargs: Mapping[str, Any], precision: torch.dtype) -> tuple[list[Any], dict[str, Any]]:

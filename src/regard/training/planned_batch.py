@@ -31,12 +31,23 @@ class BatchOptions:
                 context, 128 for other texts, 12 for each of the five captions of an image
     images:     of a task that reads some; None for as many as training.batch_images of the task
     image_size: pixels to an edge; 0 chooses what suits the model
+    per_device: whether tokens and images are those of each device
     """
 
     tokens: int | tuple[int, int] | None = None
     length: int = 0
     images: int | None = None
     image_size: int = 0
+    per_device: bool = False
+
+    def times(self, n_devices: int, spec: TaskSpec) -> "BatchOptions":
+        """The batch of a step on so many devices, each of which reads what is given here."""
+        if spec.reads_images:
+            images = default_config(spec.name).training.batch_images if self.images is None else self.images
+            return replace(self, images=n_devices * images, per_device=False)
+        tokens = TOKENS if self.tokens is None else self.tokens
+        together = n_devices * tokens if isinstance(tokens, int) else (n_devices * tokens[0], n_devices * tokens[1])
+        return replace(self, tokens=together, per_device=False)
 
     def check(self, model: str, spec: TaskSpec) -> None:
         """Refuse a number of what a task does not read or write, and a length below 0."""

@@ -7,7 +7,6 @@ timed beside it, and the optimizer's update by itself.
 """
 
 import os
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,21 +14,16 @@ import torch
 from torch import nn
 
 from regard import runtime
-from regard.config import RuntimeConfig, TrainingConfig
+from regard.config import RuntimeConfig
 from regard.errors import UsageError
-from regard.models.presets import build_model
-from regard.parts.dropout import seeded
 from regard.training.batch_shape import AnyBatchShape, BatchShape, ImageBatchShape
-from regard.training.cost import meta_model, min_batch_size, training_flops
+from regard.training.cost import count_activations, meta_model, min_batch_size, training_flops
 from regard.training.devices import THIS, Devices, this_machine
-from regard.training.optimizer import Optimizer
 from regard.training.plan import Plan, needed_memory
-from regard.training.synthetic_batch import synthetic_loss
+from regard.training.step_trial import Timed, Trial, time_rounds, time_together
 
 BATCH_SECONDS = 1.5  # that the gradients of a batch should take
 TINY = 4  # tokens in the sequence beside it
-LIMIT = 6.0  # seconds after which no further round begins
-ROUNDS = 3
 ROOM = 0.8  # the share of the free memory that may be taken
 
 
@@ -39,6 +33,9 @@ class Measurement:
 
     batch:  a share of the planned one
     flops:  of its gradients, the forward pass included
+    processes:  among which the planned batch is shared
+    turns:  how often as long each takes as when it was timed, because there are more of them for the same processors
+    all_reduce_seconds: until the processes have the sum of their gradients
     """
 
     devices: Devices
@@ -48,14 +45,17 @@ class Measurement:
     tiny_flops: float
     tiny_seconds: float
     update_seconds: float
+    processes: int = 1
+    turns: float = 1.0
+    all_reduce_seconds: float = 0.0
 
     def seconds_per_step(self, plan: Plan) -> float:
-        """How long a step of the plan takes here: the line through the two batches, and an update."""
+        """How long a step of the plan takes here: the line through the two batches, an update, the sum of gradients."""
         more_flops, more_seconds = self.flops - self.tiny_flops, self.gradient_seconds - self.tiny_seconds
         if more_flops <= 0 or more_seconds <= 0:  # as good as one batch, or a machine that was disturbed
             more_flops, more_seconds = self.flops, self.gradient_seconds
-        beyond = (plan.flops_per_step - self.flops) * more_seconds / more_flops
-        return self.gradient_seconds + beyond + self.update_seconds
+        beyond = (plan.flops_per_step / self.processes - self.flops) * more_seconds / more_flops
+        return self.turns * (self.gradient_seconds + beyond + self.update_seconds) + self.all_reduce_seconds
 
     def seconds(self, plan: Plan) -> float:
         """How long the whole plan takes here."""
@@ -71,38 +71,57 @@ class Measurement:
 
 
 def measure(plan: Plan) -> Measurement:
-    """Time a training step of the planned model on this machine, whatever devices the plan is for."""
+    """Time a training step of the planned model on this machine, whatever devices the plan is for.
+
+    Of a plan for several processes here, as many are started as there are processors for, but two at least.
+    """
     devices = plan.devices if plan.devices.name == THIS else this_machine()
     machine = runtime.prepare(RuntimeConfig(precision=devices.precision))
     network = meta_model(plan.config)
-    batch = _fitting_batch(plan, network, seconds=BATCH_SECONDS, peak=devices.peak)
+    share = plan.batch.with_examples(plan.batch.n_examples / devices.n_devices)
+    batch = _fitting_batch(share, network, flops=BATCH_SECONDS * devices.peak * plan.utilisation)
     tiny = _tiny_batch(network, batch)
-    _refuse_too_large(plan, needed_memory(network, batch, devices, optimizer=plan.optimizer).total, machine.device)
-    with runtime.denormals_as_zero():
-        gradient_seconds, tiny_seconds, update_seconds = _time_steps(plan, batch, tiny, machine)
+    trial = Trial(config=plan.config, optimizer=plan.optimizer, batch=batch, tiny=tiny)
+    n_workers = min(devices.n_devices, max(2, runtime.cores()))
+    _refuse_too_large(plan, n_workers * _needed(plan, network, batch, devices), machine.device)
+    if n_workers == 1:
+        timed = Timed(*(min(column) for column in zip(*time_rounds(trial, machine), strict=True)))
+    else:
+        timed = time_together(trial, n_workers, precision=devices.precision)
+    # In a ring of n processes, each carries 2 (n - 1) / n of the bytes, and all of them share the processors.
+    carried = (devices.n_devices - 1) / max(1, n_workers - 1)
     return Measurement(
         devices=devices,
         batch=batch,
         flops=training_flops(network, batch),
-        gradient_seconds=gradient_seconds,
+        gradient_seconds=timed.gradient_seconds,
         tiny_flops=training_flops(network, tiny),
-        tiny_seconds=tiny_seconds,
-        update_seconds=update_seconds,
+        tiny_seconds=timed.tiny_seconds,
+        update_seconds=timed.update_seconds,
+        processes=devices.n_devices,
+        turns=devices.n_devices / n_workers,
+        all_reduce_seconds=carried * timed.all_reduce_seconds,
     )
 
 
-def _fitting_batch(plan: Plan, network: nn.Module, *, seconds: float, peak: float) -> AnyBatchShape:
-    """Choose a share of the planned batch that should take so long: fewer sequences, or one that is cut; fewer images."""
-    enough = seconds * peak * plan.utilisation
-    one = plan.batch.with_examples(1)
+def _needed(plan: Plan, network: nn.Module, batch: AnyBatchShape, devices: Devices) -> int:
+    """The bytes that a step of this batch needs here."""
+    activations = count_activations(network, batch, on_cpu=devices.on_cpu, precision=devices.precision)
+    alone = replace(devices, n_devices=1)
+    return needed_memory(replace(plan.work, n_examples=batch.n_examples), activations, alone).total
+
+
+def _fitting_batch(share: AnyBatchShape, network: nn.Module, *, flops: float) -> AnyBatchShape:
+    """Choose a part of a batch that has so many FLOPs: fewer sequences, or one that is cut; fewer images."""
+    one = share.with_examples(1)
     if isinstance(one, BatchShape):
         one = replace(one, target_length=round(one.target_length))
-    flops = training_flops(network, one)
-    while flops > enough and isinstance(one, BatchShape) and one.length > 1:
+    of_one = training_flops(network, one)
+    while of_one > flops and isinstance(one, BatchShape) and one.length > 1:
         # Of no target stays none, of one token one.
         one = replace(one, length=one.length // 2, target_length=-(-one.target_length // 2))
-        flops = training_flops(network, one)
-    return one.with_examples(max(min_batch_size(network), min(round(plan.batch.n_examples), int(enough / flops))))
+        of_one = training_flops(network, one)
+    return one.with_examples(max(min_batch_size(network), min(round(share.n_examples), int(flops / of_one))))
 
 
 def _tiny_batch(network: nn.Module, batch: AnyBatchShape) -> AnyBatchShape:
@@ -110,40 +129,6 @@ def _tiny_batch(network: nn.Module, batch: AnyBatchShape) -> AnyBatchShape:
     if isinstance(batch, ImageBatchShape):
         return batch.with_examples(min_batch_size(network))
     return BatchShape(n_sequences=1, length=min(TINY, batch.length), target_length=min(TINY, batch.target_length))
-
-
-def _time_steps(
-    plan: Plan, batch: AnyBatchShape, tiny: AnyBatchShape, machine: runtime.Machine
-) -> tuple[float, float, float]:
-    """Return the seconds of the gradients of both batches and of an update: the fastest, but for the first round."""
-    model = build_model(plan.config).to(machine.device).train()
-    optimizer = Optimizer(model, TrainingConfig(optimizer=plan.optimizer))
-    began = time.perf_counter()
-    rounds: list[tuple[float, float, float]] = []
-    while not rounds or (len(rounds) <= ROUNDS and time.perf_counter() - began < LIMIT):
-        own = _gradient_seconds(model, optimizer, batch, machine)
-        small = own if tiny == batch else _gradient_seconds(model, optimizer, tiny, machine)
-        start = time.perf_counter()
-        optimizer.update(0.0)  # which costs the same, and keeps the weights
-        _wait(machine.device)
-        rounds.append((own, small, time.perf_counter() - start))
-    own, small, update = (min(column) for column in zip(*(rounds[1:] or rounds), strict=True))
-    return own, small, update
-
-
-def _gradient_seconds(model: nn.Module, optimizer: Optimizer, batch: AnyBatchShape, machine: runtime.Machine) -> float:
-    start = time.perf_counter()
-    optimizer.zero_grad()
-    with seeded(0, machine.device), machine.autocast():
-        loss = synthetic_loss(model, batch, device=machine.device)
-    loss.backward()
-    _wait(machine.device)
-    return time.perf_counter() - start
-
-
-def _wait(device: torch.device) -> None:
-    if device.type != "cpu":
-        torch.accelerator.synchronize()
 
 
 def _refuse_too_large(plan: Plan, needed: int, device: torch.device) -> None:
