@@ -14,7 +14,7 @@ loses only a trained model says.
 
 With `--threads 1` the processor's seconds count, which say something beside other work too.
 
-    python -m benchmarks.engine --only transformer-base gpt-mini gpt2 --sentences 64 --tokens 48 --rounds 3
+    python -m benchmarks.engine --only transformer-base gpt-mini gpt2 --sentences 64 --tokens 48 --rounds 2
 """
 
 import argparse

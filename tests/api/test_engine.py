@@ -130,8 +130,8 @@ def test_rules_are_those_of_our_own_search_where_it_is_greedy(own: Path, setting
 @pytest.mark.parametrize(
     ("settings", "asked", "reason"),
     [
-        ({"beam": 2, "min_length": 9}, {}, "a minimum length, but in greedy search"),
-        ({"beam": 2, "no_repeat_ngram": 2}, {}, "no repeated n-gram, but in greedy search"),
+        ({"beam": 2, "min_length": 9}, {}, "a minimum length except in greedy search"),
+        ({"beam": 2, "no_repeat_ngram": 2}, {}, "no repeated n-gram except in greedy search"),
         (
             {"beam": 1, "repetition_penalty": 1.5},
             {"log_probs": True},

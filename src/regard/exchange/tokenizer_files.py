@@ -21,7 +21,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from regard.data.text.imported_check import QWEN2, check_patterns
-from regard.data.text.tokenizer import MOST_FILE
+from regard.data.text.tokenizer_file import MOST_FILE
 from regard.errors import DataError
 from regard.exchange.sentencepiece_model import SentencePieceModel, parse_sentencepiece, sentencepiece_library
 from regard.regular_files import read_regular

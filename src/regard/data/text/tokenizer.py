@@ -1,16 +1,14 @@
 """The tokenizer: from text to tokens and back, kept as the `tokenizer.json` of the `tokenizers` library.
 
 Everything that shapes the tokens stands inside the file as parts of that library, so that any program which reads such
-files finds the same ids. Text is lower-cased or normalised (Unicode's NFC, NFKC) only where the file says so. How a
-vocabulary is learned is in `tokenizer_training.py`, how one of tiktoken is read in `formats/tiktoken.py`. This file knows
-no model and no corpus format.
+files finds the same ids. Text is lower-cased or normalised (Unicode's NFC, NFKC) only where the file says so. How the file
+is written and read is in `tokenizer_file.py`, how a vocabulary is learned in `tokenizer_training.py`, how one of tiktoken is
+read in `formats/tiktoken.py`. This file knows no model and no corpus format.
 """
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +19,8 @@ from typing import Any
 
 import tokenizers
 
-from regard.data.formats.rows import excerpt
 from regard.data.text.merge_steps import merge_steps
-from regard.data.text.roles import NO_TOKEN, SPECIALS, Roles, own_roles, roles_file
+from regard.data.text.roles import NO_TOKEN, SPECIALS, Roles, own_roles
 from regard.data.text.tokenizer_parts import (
     FORMS,
     IMPORTED,
@@ -36,12 +33,9 @@ from regard.data.text.tokenizer_parts import (
     without_space_in_front,
 )
 from regard.errors import DataError, UsageError, did_you_mean
-from regard.regular_files import MEGABYTE, read_regular
 
 # How a run's vocabulary folder calls the files: one for all text, or one for each side of a translation.
 SHARED, SOURCE, TARGET = "shared.json", "source.json", "target.json"
-
-MOST_FILE, MOST_ROLES = 256 * MEGABYTE, MEGABYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,78 +310,16 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write the file, whole or not at all, and beside it the roles of an imported one."""
-        path = Path(path)
-        if self.kind == IMPORTED:
-            _write(roles_file(path), self.roles.to_json())
-        else:
-            roles_file(path).unlink(missing_ok=True)  # which an imported one has left, and would speak for this one
-        _write(path, self.to_json())
+        from regard.data.text.tokenizer_file import save_tokenizer  # which builds tokenizers
 
-    @classmethod
-    def load(cls, path: str | Path) -> "Tokenizer":
+        save_tokenizer(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> "Tokenizer":
         """Read a file that `save` wrote, with its roles if they stand beside it."""
-        from regard.data.text.imported_check import check_imported, check_patterns
-        from regard.data.text.tokenizer_check import check_ids, check_parts  # which builds tokenizers
+        from regard.data.text.tokenizer_file import load_tokenizer
 
-        remedy = "Give a tokenizer.json that regard has written."
-        content = _read_file(Path(path), remedy)
-        beside = roles_file(Path(path))
-        try:
-            roles = _load_roles(beside, remedy) if os.path.lexists(beside) else None
-            text = content.decode()
-            if roles is not None:
-                check_patterns(json.loads(text))  # before the library compiles any
-            library = tokenizers.Tokenizer.from_str(text)
-            check_ids(library)
-            if roles is not None:
-                check_imported(library, roles)
-                return cls(library, roles)
-            tokenizer = cls(library)
-            form = tokenizer.normalisation
-            check_parts(library, kind=tokenizer.kind, lowercase=tokenizer.lowercase, normalisation=form)
-            return tokenizer
-        except DataError as error:
-            if error.remedy == remedy:
-                raise
-            raise DataError(f"{path}: not a tokenizer of regard: {error.problem}", remedy) from None
-        except BaseException as error:  # the library raises nothing more particular; a panic of it is no Exception
-            if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)):
-                raise
-            raise DataError(f"{path}: not a tokenizer file: {excerpt(str(error), characters=200)}.", remedy) from error
-
-
-def _read_file(path: Path, remedy: str, *, most: int = MOST_FILE) -> bytes:
-    try:
-        return read_regular(path, most=most)
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file.", remedy) from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}.", remedy) from None
-
-
-def _load_roles(path: Path, remedy: str) -> Roles:
-    content = _read_file(path, remedy, most=MOST_ROLES)
-    try:
-        return Roles.from_json(content.decode())
-    except DataError as error:
-        raise DataError(f"{path}: not the roles of a tokenizer: {error.problem}", remedy) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not the roles of a tokenizer: it is not UTF-8.", remedy) from None
-
-
-def _write(path: Path, text: str) -> None:
-    # Under such a name, a run deletes what a kill leaves of it.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".tmp-{path.name}-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return load_tokenizer(Path(path))
 
 
 def _refuse_surrogates(texts: Iterable[str]) -> None:

@@ -78,9 +78,9 @@ class SearchEngine(Engine):
             return "more hypotheses than the beam is wide"
         greedy = config.beam == 1 and not config.sample
         if config.min_length and not greedy:
-            return "a minimum length, but in greedy search"
+            return "a minimum length except in greedy search"
         if config.no_repeat_ngram and not (greedy and self.counts_prompts):
-            return "no repeated n-gram" + ", but in greedy search" * self.counts_prompts
+            return "no repeated n-gram" + " except in greedy search" * self.counts_prompts
         if config.repetition_penalty != 1 and (log_probs or not self.counts_prompts):
             return "a repetition penalty" + " with log-probabilities or a prefix" * self.counts_prompts
         return "banned words" if banned else ""
