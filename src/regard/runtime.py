@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from regard.errors import UsageError, did_you_mean
 
 _TRIAL = "import torch; ones = torch.ones(256, 256, dtype=torch.bfloat16); assert (ones @ ones)[0, 0] == 256"
 MOST_THREADS = 1024
+LAUNCHER = "REGARD_LAUNCHER"  # in the environment: the process that started this one by --processes, and says who was killed
+_PR_SET_PDEATHSIG = 1  # from Linux's prctl.h
 CGROUP = Path("/sys/fs/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # as Linux calls them on Intel's and AMD's processors, and on Arm
@@ -50,6 +53,14 @@ def ranks() -> Ranks:
     if not (found["rank"].isdecimal() and found["size"].isdecimal()):
         return Ranks()
     return Ranks(**{field: int(text) for field, text in found.items() if text.isdecimal()})
+
+
+def end_with_parent() -> None:
+    """Let the system send this process SIGTERM when the one that started it is gone: torchrun leaves no orphans, even killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.environ.get(LAUNCHER, str(os.getppid())) != str(os.getppid()):
+            os.kill(os.getpid(), signal.SIGTERM)  # it has gone before
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ def launch(processes: int, further: Sequence[str] = ()) -> int:
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-        from regard.runtime import cores, ranks
+        from regard.runtime import LAUNCHER, cores, ranks
     if ranks().size > 1:
         raise UsageError(
             "--processes starts processes of its own, and torchrun has started this one.", "Leave --processes out."
@@ -43,10 +43,10 @@ def launch(processes: int, further: Sequence[str] = ()) -> int:
         note(
             f"{processes:,} processes share {cores():,} core{'s' * (cores() > 1)}: more than one per core only slows down."
         )
-    # What torch's agent logs of a process that ends is what is said here in two lines.
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)  # what torch's agent logs of a process that ends is said here in two lines
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // processes)))
-    os.environ["REGARD_LAUNCHER"] = str(os.getpid())
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    os.environ[LAUNCHER] = str(os.getpid())
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -70,11 +70,11 @@ def launch(processes: int, further: Sequence[str] = ()) -> int:
 
 def outcome(codes: Mapping[int, int]) -> int:
     """Return the exit code of a launch by those of processes that failed; say which was killed, where one was."""
-    ended = {rank: code for rank, code in codes.items() if code > 0}
-    if ended:
-        return max(ended.values())  # who ended by itself has said why
-    rank, code = next(iter(codes.items()))
-    signal = _KILLED_BY.get(-code, f"signal {-code}")
+    killed = {rank: -code for rank, code in codes.items() if code < 0}
+    if not killed:
+        return max(codes.values())  # who ended by itself has said why
+    rank, number = next(iter(killed.items()))
+    signal = _KILLED_BY.get(number, f"signal {number}")
     raise RegardError(f"Rank {rank} was killed by {signal}: the run cannot go on without it.", _RESUME)
 
 

@@ -245,6 +245,7 @@ def joined(given: Mapping[str, Any], *, timeout: float) -> Iterator[World]:
     if ranks.size == 1:
         yield World()
         return
+    runtime.end_with_parent()
     store = RankStore.connect(ranks, timeout=timeout)
     try:
         store.compare({**runtime.facts(), **given})

@@ -1,8 +1,8 @@
 """Ranks but the first: they compute gradients as the leader tells them to, and neither read nor write the run's folder.
 
 The leader prepares the data first, so that others on its machine, or file system, find them in the cache; it sends the
-settings, the vocabulary, and the values of weights and of the optimizer. So a new run, one that is resumed and one of a custom
-network begin alike.
+settings, the vocabulary, and the values of weights and of the optimizer. So a new run, one that is resumed, and one of a
+custom network begin alike.
 """
 
 import base64
@@ -74,9 +74,10 @@ def follow(world: ManyRanks, *, model: nn.Module | None, progress: Progress) -> 
     seconds_per_step(trainer)
     trainer.model.train()
     cursor = Cursor(**facts["cursor"])
-    for _ in updates(trainer, cursor):
-        pass
-    yield Finished(reason="rank 0 ended", step=cursor.step, seconds=0.0, best={}, average={}, signal=world.signal)
+    step = cursor.step
+    for update in updates(trainer, cursor):
+        step = update.step
+    yield Finished(reason="rank 0 ended", step=step, seconds=0.0, best={}, average={}, signal=world.signal)
 
 
 def saved_tensors(model: nn.Module) -> list[Tensor]:

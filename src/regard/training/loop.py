@@ -99,13 +99,13 @@ def updates(trainer: Trainer, cursor: Cursor) -> Iterator[Update]:
     wanted = (indices for group in to_read for indices in group.batches)
     with prefetch(trainer.collate, wanted, workers=trainer.workers) as batches:
         for group in to_learn:
-            seconds = trainer.world.begin_update(trainer.elapsed())
-            if seconds is None:
-                return
             cursor.step += 1
             cursor.batches += len(group.batches)
             if group.ends_epoch:
                 cursor.epoch, cursor.batches = cursor.epoch + 1, 0
+            seconds = trainer.world.begin_update(trainer.elapsed())
+            if seconds is None:
+                return
             yield _update(trainer, cursor, group, islice(batches, len(group.batches)), elapsed=seconds)
 
 

@@ -21,11 +21,10 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from regard.errors import RegardError, TrainingError, UsageError
-from regard.runtime import Ranks
+from regard.runtime import LAUNCHER, Ranks
 
 BEAT = 1.0  # seconds between heartbeats
 SILENT = 4 * BEAT  # after which a process counts as silent where one is missing
-LAUNCHER = "REGARD_LAUNCHER"  # in the environment where `regard --processes` started this one: it says who was killed
 _RESUME = "Go on from the last checkpoint: regard resume RUN"
 _numbers = count()  # of the runs that this program has trained: each has keys of its own
 
