@@ -16,16 +16,21 @@ def free_port() -> int:
 
 
 def start(
-    arguments: Sequence[str], *, size: int, environment: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    *,
+    size: int,
+    environment: Mapping[str, str] | None = None,
+    ranks: Sequence[int] | None = None,
+    others: Mapping[int, Sequence[str]] | None = None,
 ) -> list[subprocess.Popen[str]]:
-    """Start `python ARGUMENTS` in so many processes."""
+    """Start `python ARGUMENTS` in so many processes, or only in those of some ranks; some with `others`."""
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
     started = []
-    for rank in range(size):
+    for rank in range(size) if ranks is None else ranks:
         own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
         started.append(
             subprocess.Popen(
-                [sys.executable, *arguments],
+                [sys.executable, *(others or {}).get(rank, arguments)],
                 env={**os.environ, **place, **own, **(environment or {})},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

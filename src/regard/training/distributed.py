@@ -151,7 +151,8 @@ class ManyRanks(World):
                 tensor.copy_(values)
 
     def end(self, signal: int = 0) -> None:
-        if self.leads and not self.ended:
+        """Tell the others, or wait to be told, that training has ended."""
+        if not self.ended:
             self.ended = True
             self._broadcast(torch.tensor([_END, signal], dtype=torch.float64))
 
