@@ -1,4 +1,4 @@
-"""The machine: device, mixed precision, threads, allocator, seeds. The one place that knows it.
+"""The machine: device, mixed precision, threads, allocator, seeds, ranks. The one place that knows it.
 
 Nothing here runs at import: the command (or whoever trains from Python) calls `prepare` once, before the first tensor.
 """
@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,11 +22,45 @@ from regard.errors import UsageError, did_you_mean
 
 _TRIAL = "import torch; ones = torch.ones(256, 256, dtype=torch.bfloat16); assert (ones @ ones)[0, 0] == 256"
 MOST_THREADS = 1024
+LAUNCHER = "REGARD_LAUNCHER"  # in the environment: the process that started this one by --processes, and says who was killed
+_PR_SET_PDEATHSIG = 1  # from Linux's prctl.h
 CGROUP = Path("/sys/fs/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # as Linux calls them on Intel's and AMD's processors, and on Arm
 # Parameters of glibc's mallopt, from malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """Which process of a launch this is: its rank among all (`size`), and among those of its machine; alone, the only one.
+
+    node: the number of its machine
+    """
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    node: int = 0
+
+
+def ranks() -> Ranks:
+    """Read what torchrun says of this process in its environment."""
+    names = {"rank": "RANK", "size": "WORLD_SIZE", "local_rank": "LOCAL_RANK", "local_size": "LOCAL_WORLD_SIZE"}
+    names["node"] = "GROUP_RANK"
+    found = {field: os.environ.get(name, "") for field, name in names.items()}
+    if not (found["rank"].isdecimal() and found["size"].isdecimal()):
+        return Ranks()
+    return Ranks(**{field: int(text) for field, text in found.items() if text.isdecimal()})
+
+
+def end_with_parent() -> None:
+    """Let the system send this process SIGTERM when the one that started it is gone: torchrun leaves no orphans, even killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.environ.get(LAUNCHER, str(os.getppid())) != str(os.getppid()):
+            os.kill(os.getpid(), signal.SIGTERM)  # it has gone before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +105,12 @@ def denormals_as_zero() -> Iterator[None]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use: what OMP_NUM_THREADS says, else what the system grants."""
+    """Return how many cores this process may use: what OMP_NUM_THREADS says, else its part of what the system grants."""
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # then those of parallel regions inside
     if asked.isdecimal() and int(asked):
         return min(int(asked), MOST_THREADS)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, granted // ranks().local_size)
 
 
 def available_memory(device: torch.device) -> int | None:
@@ -133,6 +169,7 @@ def facts() -> dict[str, str | int]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
+        "processes": ranks().size,
         "processor": torch.backends.cpu.get_cpu_capability(),
     }
 
@@ -140,7 +177,7 @@ def facts() -> dict[str, str | int]:
 def _choose_device(name: str) -> torch.device:
     if name == "auto":
         if torch.cuda.is_available():
-            return torch.device("cuda")
+            return _choose_device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda", "mps") or (number and not number.isdigit()):
@@ -152,6 +189,8 @@ def _choose_device(name: str) -> torch.device:
         raise UsageError("No CUDA device is available to torch.", "Use --set runtime.device=cpu")
     if kind == "mps" and not torch.backends.mps.is_available():
         raise UsageError("No Metal (MPS) device is available to torch.", "Use --set runtime.device=cpu")
+    if name == "cuda" and ranks().local_size > 1:
+        return torch.device("cuda", ranks().local_rank)  # each process of a machine has a GPU of its own
     return torch.device(name)
 
 

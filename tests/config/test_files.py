@@ -253,7 +253,7 @@ def test_an_unknown_key_gets_the_near_name() -> None:
 
 def test_an_unknown_key_without_a_near_name_gets_the_list() -> None:
     assert complaint({"task": "translate", "runtime": {"zzz": 1}}) == (
-        "run.toml: there is no key runtime.zzz.\nAvailable: device, int8, precision, threads, workers."
+        "run.toml: there is no key runtime.zzz.\nAvailable: device, int8, precision, threads, timeout, workers."
     )
 
 

@@ -115,7 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code
         except RegardError as error:
-            complain(error)
+            if not getattr(error, "told", False):  # by another of several processes
+                complain(error)
             return error.exit_code
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)

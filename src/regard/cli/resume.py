@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from regard.cli.launch import launch
 from regard.cli.options import JsonFlag, check_option, explained
 from regard.cli.run_file import assignments
 from regard.cli.terminal import busy
@@ -32,6 +33,9 @@ def resume(
             name="--set", metavar="KEY=VALUE", help="a key of its config.toml under training or runtime; repeatable"
         ),
     ] = (),
+    processes: Annotated[
+        int | None, Parameter(help="processes of this machine that share each batch, started by torchrun")
+    ] = None,
     tensorboard: Annotated[bool, Parameter(help="write scalars into RUN/tensorboard")] = False,
     json: JsonFlag = False,
 ) -> int:
@@ -41,6 +45,8 @@ def resume(
     run was trained on must not have changed. Settings given here are written into its config.toml.
     """
     RunFolder.open(run)  # a wrong name is told at once, before torch is loaded
+    if processes is not None:
+        return launch(processes)
     settings = new_settings(steps=steps, epochs=epochs, minutes=minutes, patience=patience, sets=sets)
     with busy("starting"):
         from regard.cli.training_view import follow, make_views

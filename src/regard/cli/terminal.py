@@ -203,8 +203,11 @@ class Stages:
     patience:  seconds before a stage shows; none by default, as a stage may call only at its beginning
     """
 
-    def __init__(self, *, unit: str, others: Mapping[str, str] | None = None, patience: float = 0) -> None:
+    def __init__(
+        self, *, unit: str, others: Mapping[str, str] | None = None, patience: float = 0, hidden: bool = False
+    ) -> None:
         self.unit = unit
+        self.hidden = hidden
         self.others = others or {}
         self.patience = patience
         self._waiting: Waiting | None = None
@@ -218,6 +221,8 @@ class Stages:
         self.close()
 
     def __call__(self, what: str, done: int) -> None:
+        if self.hidden:
+            return
         if self._waiting is None or what != self._waiting.what:
             self.close()
             unit = self.others.get(what.partition(" ")[0], self.unit)  # "encoding", or "encoding with RUN"

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from regard.cli.launch import launch, refuse_before_launch
 from regard.cli.run_file import free_folder, new_run
 from regard.cli.terminal import Stages, busy, note, print_facts, print_json, results
 from regard.cli.train_options import TASK, DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
+from regard.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from regard.training.events import Finished
@@ -33,9 +35,14 @@ def train(
         new = new_run(
             what, data or DataOptions(), model or ModelOptions(), learning or LearningOptions(), sets=where.set
         )
+    folder = Path(where.run) if where.run else free_folder(new.config)
+    if where.processes is not None:
+        refuse_before_launch(where)
+        if not where.dry_run:
+            RunFolder.new(folder)  # what is wrong with the name is told before anything is started
+        return launch(where.processes, ["--run", str(folder)] if not where.run else [])
     for text in new.notes:
         note(text)
-    folder = Path(where.run) if where.run else free_folder(new.config)
     if where.dry_run:
         return report_only(new.config, folder, vocabulary=new.vocabulary, json=where.json)
     if where.seeds:
@@ -58,7 +65,8 @@ def report_only(config: RunConfig, folder: Path, *, vocabulary: Path | None, jso
         [report] = training.train(config, folder, vocabulary=vocabulary, dry_run=True, progress=stages)
     finally:
         stages.close()
-    assert isinstance(report, Report)
+    if not isinstance(report, Report):
+        return 0  # another process reports
     if json:
         print_json({"event": "report", **event_fields(report)})
     else:

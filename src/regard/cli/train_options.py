@@ -16,6 +16,9 @@ DATA = Group("Data", sort_key=10)
 MODEL = Group("Model", sort_key=20)
 LEARNING = Group("Training", sort_key=30)
 RUN = Group("Run", sort_key=40)
+Processes = Annotated[
+    int | None, Parameter(group=RUN, help="processes of this machine that share each batch, started by torchrun")
+]
 FILES: dict[str, Any] = {"consume_multiple": True, "metavar": "FILE…", "group": DATA}
 _KEYS = {**HOMES, "train": "data.train", "valid": "data.valid"}
 
@@ -102,6 +105,7 @@ class RunOptions:
             group=RUN, metavar="N,N…", help="train one run per seed (DIR-seed1, …), report mean and standard deviation"
         ),
     ] = ""
+    processes: Processes = None
     tensorboard: Annotated[bool, Parameter(group=RUN, help="write scalars into DIR/tensorboard")] = False
     dry_run: Annotated[bool, Parameter(group=RUN, help="report what would be trained and how long, then stop")] = False
     json: Annotated[

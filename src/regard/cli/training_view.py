@@ -27,6 +27,7 @@ from regard.cli.training_report import report_rows
 from regard.config import to_tables
 from regard.errors import MissingExtraError
 from regard.runs.ranking import prefers_average
+from regard.runtime import ranks
 from regard.tasks.baselines import advice
 from regard.tasks.spec import find_spec
 from regard.training.baseline import judge_run
@@ -45,7 +46,9 @@ class View(Protocol):
 
 
 def make_views(run: Path, *, json: bool, tensorboard: bool, advise: bool = True) -> list[View]:
-    """Return who is shown the events of a run; `advise` as for people."""
+    """Return who is shown the events of a run; `advise` as for people. Of several processes the first one shows them."""
+    if ranks().rank:
+        return []
     views: list[View] = [JsonView() if json else PeopleView(advise=advise)]
     return [*views, TensorBoardView(run)] if tensorboard else views
 
@@ -57,7 +60,7 @@ def follow(start: Callable[[Stages], Iterable[Event]], views: Sequence[View]) ->
     than lines about it: the run goes on to its end, unseen. That a reader left is no failure; a full disk is one, then.
     """
     failure: OutputError | None = None
-    preparing = Stages(unit="lines", others={"decoding": "images"})
+    preparing = Stages(unit="lines", others={"decoding": "images"}, hidden=not views)
     preparing("starting", 0)
     try:
         for event in start(preparing):
@@ -151,7 +154,7 @@ class PeopleView:
         if event.signal:
             tell(f"Stopped at step {event.step:,}; the run is saved.{' Resume it with:' if self.advise else ''}")
             if self.advise:
-                tell(f"  {how_to_resume(str(self.run), self.config)}", style="bold")
+                tell(f"  {how_to_resume(str(self.run), self.config, processes=ranks().local_size)}", style="bold")
             return
         tell()
         if event.step == self.begun_at:

@@ -279,6 +279,12 @@ class RuntimeConfig:
     precision: str = option("auto", "auto: bf16 on a GPU that has it, else fp32", choices=("auto", "fp32", "bf16"))
     threads: int = option(0, "CPU threads (0: one per core)", least=0, most=1_024)
     workers: int = option(0, "threads that prefetch batches; 0: none", least=0, most=256)
+    timeout: float = option(
+        600.0,
+        "seconds that the processes of a run wait for one of them before it ends (--processes, torchrun)",
+        least=1,
+        most=10**6,
+    )
     int8: bool = option(
         False,
         "let CTranslate2 translate and generate with 8-bit weights, as --int8 does: faster, not quite the same outputs;"

@@ -65,6 +65,8 @@ class BatchNorm(nn.Module):
 
     running_mean: Tensor
     running_variance: Tensor
+    # Where a batch is shared by several processes: what adds a tensor up over all of them, so that gradients pass.
+    total: Callable[[Tensor], Tensor] | None = None
 
     def __init__(self, n_channels: int, *, momentum: float = 0.1, epsilon: float = 1e-5) -> None:
         super().__init__()
@@ -81,6 +83,8 @@ class BatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to the same."""
         learns = self.training and self.weight.requires_grad
+        if learns and self.total is not None:
+            return self._shared(x, self.total)
         if learns and x.numel() == x.shape[1]:
             raise TrainingError(
                 "Batch norm learns nothing from a batch of one image that has shrunk to one place.",
@@ -96,6 +100,18 @@ class BatchNorm(nn.Module):
             self.momentum,
             self.epsilon,
         )
+
+    def _shared(self, x: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
+        """The same with mean and variance over the shares of all processes."""
+        count = total(x.new_tensor(float(x.numel() // x.shape[1]))).detach()
+        mean = total(x.sum((0, 2, 3))) / count
+        centred = x - mean[:, None, None]
+        variance = total(centred.square().sum((0, 2, 3))) / count
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_variance.lerp_(variance * (count / (count - 1)), self.momentum)
+        scale = self.weight * (variance + self.epsilon).rsqrt()
+        return centred * scale[:, None, None] + self.bias[:, None, None]
 
 
 def _unchanged(x: Tensor) -> Tensor:

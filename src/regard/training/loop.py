@@ -23,6 +23,7 @@ from regard.parts.dropout import seeded
 from regard.runtime import Machine, mix
 from regard.tasks.task import Examples, Indices, Task
 from regard.training.buffers import SavedBuffers
+from regard.training.distributed import World
 from regard.training.ema import WeightEMA
 from regard.training.gradient_norms import is_recorded, norms_by_layer
 from regard.training.optimizer import Optimizer
@@ -40,6 +41,7 @@ class Trainer:
     total:    the number of the last one by steps or epochs; 0: no limit
     elapsed:  the seconds that the run has taken so far
     workers:  threads that prefetch batches
+    world:    the processes that share the work
     """
 
     model: nn.Module
@@ -53,6 +55,7 @@ class Trainer:
     total: int
     elapsed: Callable[[], float] = lambda: 0.0
     workers: int = 0
+    world: World = field(default_factory=World)
 
     @cached_property
     def buffers(self) -> SavedBuffers:
@@ -60,8 +63,9 @@ class Trainer:
         return SavedBuffers(self.model)
 
     def collate(self, indices: Indices) -> Any:
-        """Put a batch of these examples together."""
-        return self.examples.batch(indices, self.machine.device)
+        """Put this process's share of a batch of these examples together; None where it has none of them."""
+        own = self.world.share(indices, self.examples)
+        return self.examples.batch(own, self.machine.device) if len(own) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,7 @@ class BatchGroup:
 
 
 def updates(trainer: Trainer, cursor: Cursor) -> Iterator[Update]:
-    """Yield one update after another from `cursor` on, without end; `cursor` moves along, to be saved by the caller."""
+    """Yield one update after another from `cursor` on, until the leader ends them; `cursor` moves along, to be saved."""
     to_learn, to_read = tee(batch_groups(trainer, epoch=cursor.epoch, batches=cursor.batches))
     wanted = (indices for group in to_read for indices in group.batches)
     with prefetch(trainer.collate, wanted, workers=trainer.workers) as batches:
@@ -99,7 +103,10 @@ def updates(trainer: Trainer, cursor: Cursor) -> Iterator[Update]:
             cursor.batches += len(group.batches)
             if group.ends_epoch:
                 cursor.epoch, cursor.batches = cursor.epoch + 1, 0
-            yield _update(trainer, cursor, group, islice(batches, len(group.batches)))
+            seconds = trainer.world.begin_update(trainer.elapsed())
+            if seconds is None:
+                return
+            yield _update(trainer, cursor, group, islice(batches, len(group.batches)), elapsed=seconds)
 
 
 def batch_groups(trainer: Trainer, *, epoch: int, batches: int) -> Iterator[BatchGroup]:
@@ -115,15 +122,17 @@ def batch_groups(trainer: Trainer, *, epoch: int, batches: int) -> Iterator[Batc
 
 
 def gradients(trainer: Trainer, batches: Iterable[Any], *, step: int) -> tuple[float, float]:
-    """Accumulate the gradients of the batches of update number `step`; return the sums of loss and weight."""
+    """Accumulate the gradients of update number `step`, over its batches and all processes; return the sums."""
     trainer.optimizer.zero_grad()
     total_loss, total_weight = 0.0, 0.0
     for micro, batch in enumerate(batches):
-        loss, weight = batch_loss(trainer, batch, seed=mix(trainer.seed, step, micro))
+        if batch is None:
+            continue
+        loss, weight = batch_loss(trainer, batch, seed=trainer.world.seed(mix(trainer.seed, step, micro)))
         loss.backward()
         total_loss += float(loss.detach())
         total_weight += weight
-    return total_loss, total_weight
+    return trainer.world.add_up(list(trainer.optimizer.named.values()), total_loss, total_weight)
 
 
 def batch_loss(trainer: Trainer, batch: Any, *, seed: int) -> tuple[Tensor, float]:
@@ -156,7 +165,7 @@ def _seed_torch(number: int, device: torch.device) -> None:
         torch.cuda.manual_seed(number)
 
 
-def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterable[Any]) -> Update:
+def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterable[Any], *, elapsed: float) -> Update:
     """Make update number `cursor.step`; one with a NaN or infinite loss or gradient changes nothing, and is counted."""
     began = time.perf_counter()
     buffers = trainer.buffers.copy()
@@ -164,7 +173,7 @@ def _update(trainer: Trainer, cursor: Cursor, group: BatchGroup, batches: Iterab
     recorded = is_recorded(cursor.step, every=trainer.config.record_gradients)
     layer_norms = norms_by_layer(trainer.model, weight=weight) if recorded else {}
     norm = _clip(trainer.optimizer.gradients(), weight, trainer.config.clip)
-    total = projected_total(trainer.total, minutes=trainer.config.minutes, step=cursor.step, seconds=trainer.elapsed())
+    total = projected_total(trainer.total, minutes=trainer.config.minutes, step=cursor.step, seconds=elapsed)
     share = scheduled_share(cursor.step, trainer.config, total=total)
     good = math.isfinite(loss) and math.isfinite(norm)
     if good:

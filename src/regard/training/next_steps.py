@@ -16,11 +16,11 @@ def next_steps(run: str, config: RunConfig, *, example: str = "") -> list[str]:
     return [f"regard {spec.verb} {word} {example or spec.example}", f"regard evaluate {word} --data TEST-FILES", plot]
 
 
-def how_to_resume(run: str, config: RunConfig) -> str:
-    """Return how to go on with a run that was stopped."""
+def how_to_resume(run: str, config: RunConfig, *, processes: int = 1) -> str:
+    """Return how to go on with a run that was stopped, by as many processes of a machine."""
     if not config.model.preset:
         return f'regard.resume("{run}", model=YourNetwork(…))'
-    return f"regard resume {shlex.quote(run)}"
+    return f"regard resume {shlex.quote(run)}{f' --processes {processes}' if processes > 1 else ''}"
 
 
 def how_to_repeat(config: RunConfig) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from regard import runtime
-from regard.config import AS_SAVED, ModelTable, RunConfig, override, refuse_unread, to_toml
+from regard.config import ModelTable, RunConfig, RuntimeConfig, override, refuse_unread, to_tables, to_toml
 from regard.data.pipeline.hashes import content_hash
 from regard.errors import ConfigError, DataError, TrainingError, UsageError, did_you_mean
 from regard.evaluation.metrics import find_metric
@@ -43,8 +43,10 @@ from regard.tasks.spec import find_spec
 from regard.tasks.task import Prepared, Task
 from regard.training import init_from, step_memory, weight_transfer
 from regard.training.baseline import kept_baselines, learn_baselines
+from regard.training.distributed import ManyRanks, World, joined
 from regard.training.events import Event, Noted
 from regard.training.fine_tuning import check_fine_tuning
+from regard.training.follower import follow, hand_out, with_own_case
 from regard.training.session import Session, training_state
 from regard.training.weight_transfer import WarmStart
 
@@ -65,6 +67,24 @@ def train(
     """
     check(config)
     config = with_absolute_paths(config)
+    with joined({"settings": to_tables(config)}, timeout=config.runtime.timeout) as world:
+        if isinstance(world, ManyRanks) and not world.leads:
+            yield from follow(world, model=model, progress=progress)
+            return
+        yield from _train(config, path, world, model=model, vocabulary=vocabulary, dry_run=dry_run, progress=progress)
+
+
+def _train(
+    config: RunConfig,
+    path: Path | str,
+    world: World,
+    *,
+    model: nn.Module | None,
+    vocabulary: Path | None,
+    dry_run: bool,
+    progress: Progress,
+) -> Iterator[Event]:
+    """Train a new run, as the only process or as the one that leads the others."""
     is_custom = model is not None
     parent = init_from.ParentRun.open(config.training.init) if config.training.init else None
     with runtime.denormals_as_zero():
@@ -100,7 +120,9 @@ def train(
             machine,
             warm_start=warm_start,
             baselines=baselines.scored,
+            world=world,
         )
+        hand_out(session)
         with errors_of_network(prepared.task, is_custom=is_custom):
             step_memory.refuse_too_large(session.trainer)
             if dry_run:
@@ -124,6 +146,22 @@ def resume(
 
     `settings` are changed for good, such as {"training.steps": 8000}; those of data and model cannot be.
     """
+    with joined({"settings": dict(settings or {})}, timeout=RuntimeConfig().timeout) as world:
+        if isinstance(world, ManyRanks) and not world.leads:
+            yield from follow(world, model=model, progress=progress)
+            return
+        yield from _resume(path, world, model=model, settings=settings, progress=progress)
+
+
+def _resume(
+    path: Path | str,
+    world: World,
+    *,
+    model: nn.Module | None,
+    settings: Mapping[str, Any] | None,
+    progress: Progress,
+) -> Iterator[Event]:
+    """Resume a run, as the only process or as the one that leads the others."""
     run = RunFolder.open(path)
     config = run.read_config()
     refuse_imported(run, config)
@@ -170,16 +208,31 @@ def resume(
             machine,
             warm_start=warm_start,
             baselines=baselines.scored,
+            world=world,
         )
         if checkpoint is not None:
+            if note := other_processes(checkpoint, world):
+                yield Noted(text=note)
             session.restore(checkpoint)
         else:
             metrics.truncate(run, step=0, validated=False)  # killed before its first checkpoint, the run starts again
         if settings:
             write_atomically(run.config_file, to_toml(config).encode())
+        hand_out(session)
         with errors_of_network(prepared.task, is_custom=is_custom):
             step_memory.refuse_too_large(session.trainer)
             yield from session.train()
+
+
+def other_processes(checkpoint: Checkpoint, world: World) -> str:
+    """Say what another number of processes than before changes; "" where it is the same."""
+    before, now = checkpoint.facts.get("processes", 1), world.ranks.size
+    if before == now:
+        return ""
+    return (
+        f"{checkpoint.path.name} is of {before:,} processes, and the run goes on with {now:,}: the order of the data is the "
+        "same, the last bits of sums are not."
+    )
 
 
 def with_suited(prepared: Prepared, table: ModelTable) -> tuple[Prepared, ModelTable]:
@@ -307,13 +360,6 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
         data=dataclasses.replace(config.data, train=train, valid=valid),
         tokenizer=dataclasses.replace(given, file=absolute(given.file), vectors=absolute(given.vectors)),
     )
-
-
-def with_own_case(config: RunConfig) -> RunConfig:
-    """Return the settings with which a run goes on: its vocabulary lower-cases text or does not, and no text is asked."""
-    if config.tokenizer.lowercase != "auto":
-        return config
-    return dataclasses.replace(config, tokenizer=dataclasses.replace(config.tokenizer, lowercase=AS_SAVED))
 
 
 def refuse_changed_data(run: RunFolder, before: Mapping[str, str], now: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import takewhile
 from typing import Any, cast
@@ -26,6 +26,7 @@ from regard.runs.tensors import count_bytes
 from regard.tasks.task import Prepared, UsableTask, Validation
 from regard.training import fine_tuning, intervals
 from regard.training.card import model_card
+from regard.training.distributed import World
 from regard.training.ema import WeightEMA
 from regard.training.events import Event, Finished, Noted, Report, Saved, Updated, Validated
 from regard.training.loop import Trainer, Update, seconds_per_step, updates
@@ -51,13 +52,15 @@ class Session:
         *,
         warm_start: WarmStart | None = None,
         baselines: Sequence[ScoredBaseline] = (),
+        world: World | None = None,
     ) -> None:
         self.run = run
         self.config = config
         self.prepared = prepared
         self.baselines = tuple(baselines)
-        loaded, facts = ((), ()) if warm_start is None else (warm_start.loaded, warm_start.facts)
-        lr_factors = fine_tuning.prepare_fine_tuning(model, loaded, config.training)
+        self.world = world or World()
+        self.loaded, facts = ((), ()) if warm_start is None else (warm_start.loaded, warm_start.facts)
+        lr_factors = fine_tuning.prepare_fine_tuning(model, self.loaded, config.training)
         self.init_facts = (*facts, *fine_tuning.facts(model, lr_factors, config.training))
         self.average: dict[str, Any] = {}  # step, loss and scores of the averaged weights
         self.state = TrainingState(order=order_settings(config), best_by=config.training.best_by)
@@ -65,21 +68,17 @@ class Session:
             run=run, task=cast(UsableTask[Any], prepared.task), valid=prepared.valid, settings=config.inspection
         )
         self.steps_per_epoch = intervals.steps_per_epoch(len(prepared.train.order(0)), config.training)
-        self.trainer = Trainer(
-            model=model,
-            task=prepared.task,
-            examples=prepared.train,
-            optimizer=Optimizer(model, config.training, lr_factors=lr_factors),
-            ema=WeightEMA(model, config.training.ema) if config.training.ema else None,
-            config=config.training,
-            machine=machine,
-            seed=config.seed,
-            total=intervals.last_step(
-                config.training, steps_in_epochs=intervals.steps_in_epochs(prepared.train, config.training)
-            ),
+        self.trainer = make_trainer(
+            config,
+            prepared,
+            model,
+            machine,
+            lr_factors=lr_factors,
             elapsed=lambda: self.state.seconds,
-            workers=config.runtime.workers,
+            world=self.world,
         )
+        if config.training.ema:
+            self.trainer = dataclasses.replace(self.trainer, ema=WeightEMA(model, config.training.ema))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Resume where a checkpoint was written, whose weights have the shapes of the model."""
@@ -130,6 +129,7 @@ class Session:
 
     def train(self) -> Iterator[Event]:
         """Train to the end, or to a signal."""
+        begun_at = self.state.cursor.step
         yield self.report()
         self.probes.begin(self.state.cursor.step)
         with Metrics(self.run) as log, catch_stop_signals() as stop:
@@ -144,6 +144,10 @@ class Session:
                 yield from self._average(log)
         self._write_card()
         state = self.state
+        signal = stop.number if end == SIGNAL else 0
+        self.world.end(signal)
+        if self.world.ranks.size > 1 and state.cursor.step > begun_at:
+            yield Noted(text=self._told_waiting())
         yield Finished(
             reason=end.reason,
             limit=end.limit,
@@ -152,7 +156,14 @@ class Session:
             best=state.best,
             average=self.average,
             baselines=self.baselines,
-            signal=stop.number if end == SIGNAL else 0,
+            signal=signal,
+        )
+
+    def _told_waiting(self) -> str:
+        waited, exchanged = self.world.waiting()
+        return (
+            f"{self.world.ranks.size:,} processes spent {waited:.1%} of the time of an update waiting for one another, and "
+            f"{exchanged:.1%} adding up gradients."
         )
 
     def _train_until_stopped(self, log: Metrics, stop: StopSignal) -> Generator[Event, None, End]:
@@ -340,6 +351,36 @@ class Session:
         return [
             ("note", f"training.warmup ({warmup:,.0f}) is not below the run's {total:,} steps: {reached}; {remedy}")
         ]
+
+
+def make_trainer(
+    config: RunConfig,
+    prepared: Prepared,
+    model: nn.Module,
+    machine: runtime.Machine,
+    *,
+    lr_factors: Mapping[str, float],
+    elapsed: Callable[[], float] = lambda: 0.0,
+    world: World,
+) -> Trainer:
+    """Put together what takes part in an update, on any rank; a moving average is only the leader's."""
+    world.synchronise(model, prepared.train)
+    return Trainer(
+        model=model,
+        task=prepared.task,
+        examples=prepared.train,
+        optimizer=Optimizer(model, config.training, lr_factors=lr_factors),
+        ema=None,
+        config=config.training,
+        machine=machine,
+        seed=config.seed,
+        total=intervals.last_step(
+            config.training, steps_in_epochs=intervals.steps_in_epochs(prepared.train, config.training)
+        ),
+        elapsed=elapsed,
+        workers=config.runtime.workers,
+        world=world,
+    )
 
 
 def training_state(checkpoint: Checkpoint) -> TrainingState:
