@@ -56,7 +56,7 @@ def ranks() -> Ranks:
 
 
 def end_with_parent() -> None:
-    """Let the system send this process SIGTERM when the one that started it is gone: torchrun leaves no orphans, even killed."""
+    """Let the system send SIGTERM when the parent process is gone: torchrun leaves no orphans, even killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.environ.get(LAUNCHER, str(os.getppid())) != str(os.getppid()):
