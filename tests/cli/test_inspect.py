@@ -30,6 +30,12 @@ def test_one_screen(inspect: Any) -> None:
     assert "--atlas --png heads.png" in err and "--checks" in err
 
 
+def test_a_long_input_is_not_repeated_in_what_could_be_asked_next(inspect: Any) -> None:
+    _, err = inspect(" ".join([TEXT] * 12))
+    assert " … --walk" in err
+    assert TEXT not in err
+
+
 def test_json_has_the_same_numbers(inspect: Any) -> None:
     out, _ = inspect(TEXT, "--json")
     found = json.loads(out)["overview"]
