@@ -75,6 +75,8 @@ def inspect(
     with busy("recording"):
         whole_trace = loaded.trace(input, **settings)
         trace = ablated(whole_trace, changes.ablate)
+    if whole_trace.result and whole_trace.result.truncation:
+        note(f"the input is longer than the model reads at once: {whole_trace.result.truncation}")
     if changes.save:
         tell(f"written: {trace.save(changes.save)}")
     asked = Asked(trace=trace, before=whole_trace, numbers=numbers, changes=changes, head=map.head or 0)

@@ -58,6 +58,7 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         "version": VERSION,
         "title": trace.title,
         "output": trace.output,
+        "truncation": trace.result.truncation if trace.result else "",
         "positions": [asdict(own) for own in positions],
         "own": _number(positions, reading.own),
         "memory": None if reading.memory is None else _number(positions, reading.memory),

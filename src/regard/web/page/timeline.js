@@ -23,6 +23,7 @@ export function mountTimeline(bench) {
         h("button", { type: "button", role: "tab", "aria-selected": String(name === below || (!canSearch && name === "steps")), onclick: () => bench.state.set({ below: name }) }, title),
       ),
       h("span", { class: "output" }, h("span", { class: "quiet" }, bench.facts.writes.length ? "writes " : "says "), said(bench)),
+      bench.facts.truncation ? h("span", { class: "truncated" }, `The input is longer than the model reads at once: ${bench.facts.truncation}.`) : "",
       bench.selection.forced.length ? h("button", { type: "button", onclick: () => bench.state.set({ forced: [], node: -1 }) }, "Let it write freely again") : "",
       bench.selection.cuts.length ? h("button", { type: "button", class: "danger", onclick: () => bench.state.set({ cuts: [] }) }, `Put back ${bench.selection.cuts.length} that ${bench.selection.cuts.length > 1 ? "are" : "is"} cut`) : "",
     );
