@@ -104,3 +104,15 @@ def test_rollout_of_a_long_input_is_drawn_in_blocks(browser: Browser, long_run: 
         expect(page.locator("#view")).to_contain_text("300 × 300 in blocks of 3")
         page.locator("#view select").first.select_option("flow")
         expect(page.locator("#banner")).to_contain_text("Attention flow is for at most 64 positions, and here are 300")
+
+
+def test_what_was_cut_off_is_said(browser: Browser, long_run: Path) -> None:
+    with page_of(browser, long_run) as page:
+        page.fill("#text", TEXT * 2)
+        page.click("text=Look inside")
+        expect(page.locator("#timeline .truncated")).to_contain_text(
+            "longer than the model reads at once: cut at the end"
+        )
+        page.fill("#text", TEXT)
+        page.click("text=Look inside")
+        expect(page.locator("#timeline .truncated")).to_have_count(0)

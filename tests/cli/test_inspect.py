@@ -30,6 +30,19 @@ def test_one_screen(inspect: Any) -> None:
     assert "--atlas --png heads.png" in err and "--checks" in err
 
 
+def test_what_was_cut_off_is_said(inspect: Any, classify_run: Path) -> None:
+    _, err = inspect("a good dog " * 20, run=classify_run)
+    assert "note: the input is longer than the model reads at once: cut at the end" in err
+    _, err = inspect("a good dog", run=classify_run)
+    assert "longer" not in err
+
+
+def test_a_long_input_is_not_repeated_in_what_could_be_asked_next(inspect: Any) -> None:
+    _, err = inspect(" ".join([TEXT] * 12))
+    assert " … --walk" in err
+    assert TEXT not in err
+
+
 def test_json_has_the_same_numbers(inspect: Any) -> None:
     out, _ = inspect(TEXT, "--json")
     found = json.loads(out)["overview"]

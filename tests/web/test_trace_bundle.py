@@ -7,7 +7,8 @@ from tests.inspection.families import ATTENDING, FAMILIES, OF_NUMBERS, traced
 from regard.inspection.overview import overview_attention
 from regard.inspection.trace_file import load_trace
 from regard.web.packing import pack, unpack
-from regard.web.trace_bundle import page_weights, row_bundle, trace_bundle
+from regard.web.row_bundle import row_bundle
+from regard.web.trace_bundle import page_weights, trace_bundle
 from regard.web.trace_parts import difference_bundle, embedding_bundle, gradient_facts, map_bundle, tree_facts
 
 

@@ -26,6 +26,7 @@ from regard.errors import UsageError
 if TYPE_CHECKING:
     from regard.inspection.trace import Trace
 
+MOST_SHOWN = 120  # characters of an input that is repeated in what could be asked next
 TREE_BEAM = 4  # of a run that samples by itself
 
 
@@ -52,13 +53,8 @@ def inspect(
     whole, page = whole or RunOptions(), page or PageOptions()
     refuse_beside_page(page, (map, numbers, changes, whole, search or SearchOptions()), json=json)
     if page.page or page.html:
-        from regard.cli.inspect_page import show_page, write_page
-
-        if page.page:
-            show_page(run, input, page, against=changes.against, data=whole.data, threads=threads)
-        else:
-            beam = None if search is None else search.beam
-            write_page(run, input, page.html, beam=beam, threads=threads)
+        beam = None if search is None else search.beam
+        open_page(run, input, page, against=changes.against, data=whole.data, beam=beam, threads=threads)
         return
     if map.png:
         refuse_picture(map.png, whole.data)
@@ -79,6 +75,8 @@ def inspect(
     with busy("recording"):
         whole_trace = loaded.trace(input, **settings)
         trace = ablated(whole_trace, changes.ablate)
+    if whole_trace.result and whole_trace.result.truncation:
+        note(f"the input is longer than the model reads at once: {whole_trace.result.truncation}")
     if changes.save:
         tell(f"written: {trace.save(changes.save)}")
     asked = Asked(trace=trace, before=whole_trace, numbers=numbers, changes=changes, head=map.head or 0)
@@ -95,9 +93,22 @@ def inspect(
         tell_more(run, input, trace)
 
 
+def open_page(
+    run: str, input: str, page: PageOptions, *, against: str, data: Sequence[str], beam: int | None, threads: int
+) -> None:
+    """Serve the page, or write it as a file."""
+    from regard.cli.inspect_page import show_page, write_page
+
+    if page.page:
+        show_page(run, input, page, against=against, data=data, threads=threads)
+    else:
+        write_page(run, input, page.html, beam=beam, threads=threads)
+
+
 def tell_more(run: str, input: str, trace: "Trace") -> None:
     """How to see more."""
-    call = f"regard inspect {shell_word(run)} {shell_word(input)}"
+    shown = shell_word(input) if len(input) <= MOST_SHOWN else "…"
+    call = f"regard inspect {shell_word(run)} {shown}"
     tell()
     attends, has_stream = bool(trace.attentions()), bool(trace.names("*_residual.output"))
     for is_there, options, about in (

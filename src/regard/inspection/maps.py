@@ -87,7 +87,12 @@ def row_labels(trace: Trace, path: str) -> tuple[str, ...]:
     writes = [reading.written(position) for position in range(len(reads))]
     if _kind(path) == "cross":
         return tuple(writes)
-    return tuple(f"{read.strip()} → {write.strip()}" for read, write in zip(reads, writes, strict=True))
+    return tuple(f"{_visible(read)} → {_visible(write)}" for read, write in zip(reads, writes, strict=True))
+
+
+def _visible(token: str) -> str:
+    """A token without the blanks around it; where it is nothing else, those as signs."""
+    return token.strip() or token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
 
 
 def column_labels(trace: Trace, path: str) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """A trace as JSON, for pages and programs: what it is of, its tokens with their offsets, which maps and taps there are.
 
-Every part has a `to_json` of its own; numbers that are not finite are null. Large arrays travel as base64 of float16, in
-which NaN stands for what a mask hides.
+Every part has a `to_json` of its own; numbers that are not finite are null. The page's message (web/trace_bundle.py) is made
+of the same parts, with arrays beside them.
 """
 
 from typing import Any
 
 from regard.errors import UsageError
 from regard.inspection.logit_rows import n_outputs
-from regard.inspection.maps import column_labels, kinds, masked_weights, row_labels
+from regard.inspection.maps import kinds
 from regard.inspection.residual_stream import stream_or_map_taps, stream_taps
 from regard.inspection.tap_names import tap_phrase
 from regard.inspection.trace import Trace
@@ -18,7 +18,6 @@ from regard.tasks.reading import Positions
 
 def trace_json(trace: Trace) -> dict[str, Any]:
     """What a trace is of, and what can be asked of it."""
-    left_out = trace.left_out
     return {
         "input": trace.title,
         "output": trace.output,
@@ -27,18 +26,24 @@ def trace_json(trace: Trace) -> dict[str, Any]:
         "interventions": list(trace.replaced),
         "tokens": tokens_json(trace),
         "attentions": attentions_json(trace),
-        "taps": [
-            {
-                "name": name,
-                "about": tap_phrase(name),
-                "axes": None if name in left_out else list(trace[name].axes),
-                "shape": list(left_out[name] if name in left_out else trace[name].shape),
-                "kept": name not in left_out,
-            }
-            for name in trace
-        ],
+        "taps": taps_json(trace),
         "offers": offers(trace),
     }
+
+
+def taps_json(trace: Trace) -> list[dict[str, Any]]:
+    """Every tap in the order of the pass: its name, what it is, its axes, which are known of those in memory, its shape."""
+    left_out = trace.left_out
+    return [
+        {
+            "name": name,
+            "about": tap_phrase(name),
+            "axes": None if name in left_out else list(trace[name].axes),
+            "shape": list(shape_of(trace, name)),
+            "kept": name not in left_out,
+        }
+        for name in trace
+    ]
 
 
 def offers(trace: Trace) -> dict[str, bool]:
@@ -67,11 +72,7 @@ def _is_there(find: Any, trace: Trace) -> bool:
 
 def tokens_json(trace: Trace) -> dict[str, Any]:
     """Every position with its token, id, offsets in the text and word; what is written at each; what is attended to."""
-    reading = trace.reading
-    every: list[Positions] = []
-    for own in (*(own for _, own in reading.places), *([reading.memory] if reading.memory else [])):
-        if not any(own is known for known in every):
-            every.append(own)
+    reading, every = trace.reading, distinct_positions(trace)
     number = {id(own): place for place, own in enumerate(every)}
     return {
         "sequences": [_sequence(own) for own in every],
@@ -83,6 +84,22 @@ def tokens_json(trace: Trace) -> dict[str, Any]:
             for place, token in enumerate(reading.writes)
         ],
     }
+
+
+def distinct_positions(trace: Trace) -> list[Positions]:
+    """Each axis of tokens or patches once, in the order in which they are numbered."""
+    reading = trace.reading
+    found: list[Positions] = []
+    for own in (*(own for _, own in reading.places), *([reading.memory] if reading.memory else [])):
+        if not any(own is known for known in found):
+            found.append(own)
+    return found
+
+
+def shape_of(trace: Trace, name: str) -> tuple[int, ...]:
+    """The shape of a tap, whether it is held in memory or not."""
+    left_out = trace.left_out
+    return left_out[name] if name in left_out else trace[name].shape
 
 
 def _sequence(own: Positions) -> dict[str, Any]:
@@ -105,23 +122,11 @@ def _sequence(own: Positions) -> dict[str, Any]:
 
 def attentions_json(trace: Trace) -> list[dict[str, Any]]:
     """Every attention: its kind, its layer among those of the kind, how many heads and positions it has."""
-    found, left_out = [], trace.left_out
+    found = []
     for kind, paths in kinds(trace).items():
         for layer, path in enumerate(paths):
-            name = f"{path}.weights"
-            n_heads, n_queries, n_keys = left_out[name] if name in left_out else trace[name].shape
+            n_heads, n_queries, n_keys = shape_of(trace, f"{path}.weights")
             found.append(
                 {"path": path, "kind": kind, "layer": layer, "heads": n_heads, "queries": n_queries, "keys": n_keys}
             )
     return found
-
-
-def map_json(trace: Trace, path: str) -> dict[str, Any]:
-    """The maps of all heads of an attention as base64 of float16, NaN where masked, with what rows and columns are."""
-    weights = masked_weights(trace, path)
-    return {
-        "attention": path,
-        "queries": list(row_labels(trace, path)),
-        "keys": list(column_labels(trace, path)),
-        **weights.to_json(blob=True),
-    }

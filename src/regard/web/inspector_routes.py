@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from regard.errors import UsageError, did_you_mean
 from regard.inspection.trace import Trace
 from regard.web.answers import JsonAnswer, PackedAnswer, refused
+from regard.web.row_bundle import row_bundle
 from regard.web.session import Session
-from regard.web.trace_bundle import Bundle, page_weights, row_bundle
+from regard.web.trace_bundle import Bundle, page_weights
 from regard.web.trace_parts import (
     difference_bundle,
     embedding_bundle,

@@ -19,9 +19,10 @@ from regard.web.answers import refused
 from regard.web.packing import pack
 from regard.web.page_files import INDEX, page_files
 from regard.web.position_bundle import position_bundle
+from regard.web.row_bundle import row_bundle
 from regard.web.run_routes import token_facts
 from regard.web.session import KeptTrace, Session
-from regard.web.trace_bundle import Bundle, row_bundle, trace_bundle
+from regard.web.trace_bundle import Bundle, trace_bundle
 from regard.web.trace_parts import embedding_bundle, gradient_facts, passing_bundle, tree_facts
 from regard.web.trace_request import OtherInput, TraceRequest
 

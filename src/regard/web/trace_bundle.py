@@ -1,7 +1,7 @@
-"""A trace as the page has it: facts and arrays of its attention maps, steps and residual stream; one row of a head.
+"""A trace as the page has it: facts and arrays of its attention maps, steps and residual stream.
 
-Every number is the trace's own. What is large is left to be asked for: the arithmetic of cells comes row by row, and where
-all maps together are too large, the largest weight of each block of cells comes first, and a map when somebody looks at it.
+Every number is the trace's own. What is large is left to be asked for: the arithmetic of cells (row_bundle), and where all
+maps together are too large, the largest weight of each block of cells comes first, and a map when somebody looks at it.
 """
 
 import math
@@ -17,10 +17,10 @@ from regard.inspection import maps, overview
 from regard.inspection.attention_replay import attention_groups, output_name, recorded
 from regard.inspection.axes import key_positions
 from regard.inspection.head_labels import HeadLabel, label_heads
-from regard.inspection.named_array import NamedArray
 from regard.inspection.residual_stream import stream_or_map_taps
 from regard.inspection.rollout import stacks_of
 from regard.inspection.trace import Trace
+from regard.inspection.trace_json import distinct_positions, shape_of, taps_json
 from regard.inspection.words import row_words
 
 FORMAT, VERSION = "regard page trace", 1
@@ -33,11 +33,11 @@ Bundle = tuple[dict[str, Any], dict[str, Floats]]
 
 def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
     """Facts and arrays of a trace: what the page shows of it at once."""
-    reading, positions, kinds = trace.reading, positions_of(trace), maps.kinds(trace)
+    reading, positions, kinds = trace.reading, distinct_positions(trace), maps.kinds(trace)
     if trace.subject is not None:  # what the overview and the norms need, in one pass
         trace.record("*_residual.output", f"{overview.overview_attention(trace)}.weights")
     places = {path: (kind, layer) for kind, paths in kinds.items() for layer, path in enumerate(paths)}
-    n_bytes = sum(2 * math.prod(_shape(trace, f"{path}.weights")) for path in places)
+    n_bytes = sum(2 * math.prod(shape_of(trace, f"{path}.weights")) for path in places)
     arrays: dict[str, Floats] = {}
     attentions: dict[str, Any] = {}
     for path, part, labels in _maps(trace):
@@ -58,6 +58,7 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         "version": VERSION,
         "title": trace.title,
         "output": trace.output,
+        "truncation": trace.result.truncation if trace.result else "",
         "positions": [asdict(own) for own in positions],
         "own": _number(positions, reading.own),
         "memory": None if reading.memory is None else _number(positions, reading.memory),
@@ -71,7 +72,7 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         "attentions": {path: attentions[path] for path in places},
         "stacks": {name: paths[0] for name, paths in stacks_of(trace).items() if all(map(is_here, paths))},
         "overview_attention": screen["attention"],
-        "taps": _taps(trace),
+        "taps": taps_json(trace),
         "replaced": list(trace.replaced),
         "live": trace.subject is not None,
         "full_precision": trace.full_precision,
@@ -83,16 +84,6 @@ def trace_bundle(trace: Trace, *, most_bytes: int = MOST_BYTES) -> Bundle:
         facts["image"], arrays["image"] = "image", reading.image
     facts["n_bytes"] = sum(array.nbytes for array in arrays.values())
     return facts, arrays
-
-
-def positions_of(trace: Trace) -> list[Any]:
-    """Each axis of tokens or patches once."""
-    reading = trace.reading
-    found: list[Any] = []
-    for own in (*(own for _, own in reading.places), *([reading.memory] if reading.memory else [])):
-        if not any(own is known for known in found):
-            found.append(own)
-    return found
 
 
 def _number(positions: list[Any], wanted: Any) -> int:
@@ -152,12 +143,6 @@ def _hidden_by_order(trace: Trace, path: str, values: Floats) -> Floats:
     return values
 
 
-def _shape(trace: Trace, name: str) -> tuple[int, ...]:
-    """The shape of a tap, whether it is held in memory or not."""
-    left_out = trace.left_out
-    return left_out[name] if name in left_out else trace[name].shape
-
-
 def _is_here(trace: Trace, name: str) -> bool:
     return name in trace and (trace.subject is not None or name not in trace.left_out)
 
@@ -165,7 +150,7 @@ def _is_here(trace: Trace, name: str) -> bool:
 def _attention(trace: Trace, part: Trace, path: str, weights: Floats, labels: list[HeadLabel]) -> dict[str, Any]:
     """What the page knows of an attention beside its kind and its map; `part` has its weights."""
     reading, formula = trace.reading, trace.formulas.get(path)
-    positions = positions_of(trace)
+    positions = distinct_positions(trace)
     n_rows, n_columns = weights.shape[1:]
     needed = [f"{path}.{tap}" for tap in ("query", "key", "value", "scores")]
     return {
@@ -238,67 +223,4 @@ def _feature_maps(trace: Trace) -> list[str]:
         names = stream_or_map_taps(trace)
     except UsageError:
         return []
-    return [name for name in names if len(_shape(trace, name)) == 3]
-
-
-def _taps(trace: Trace) -> list[dict[str, Any]]:
-    left_out = trace.left_out
-    return [
-        {
-            "name": name,
-            "axes": None if name in left_out else list(trace[name].axes),
-            "shape": list(_shape(trace, name)),
-        }
-        for name in trace
-    ]
-
-
-def row_bundle(trace: Trace, attention: str, *, head: int, query: int) -> Bundle:
-    """The arithmetic of all weights of one query in one head: what `Trace.cell` says of each of its keys."""
-    cell = trace.cell(attention, head=head, query=query, key=0)
-    found = recorded(trace, [f"{attention}.scores", f"{attention}.weights"])
-    scores, weights = (_row(found[f"{attention}.{tap}"], head, query) for tap in ("scores", "weights"))
-    summands = np.asarray(cell.formula.summands(cell.query_vector, cell.keys))  # (S, K)
-    constants = cell.formula.constants()
-    arrays: dict[str, Floats | None] = {
-        "query": cell.query_vector,
-        "keys": cell.keys,
-        "values": cell.values,
-        "summands": summands,
-        "sums": summands.sum(-1),
-        "biases": cell.biases,
-        "scores": cell.scores,
-        "recorded_scores": scores,
-        "visible": cell.visible,
-        "exponentials": cell.exponentials,
-        "weights": cell.weights,
-        "recorded_weights": weights,
-        "weighted_values": cell.weights[:, None] * cell.values,
-        "head_output": cell.head_output,
-        "recorded_head_output": cell.recorded_head_output,
-        "added": cell.added,
-        "sublayer_output": cell.sublayer_output,
-        "residual": cell.residual,
-    }
-    facts = {
-        "attention": attention,
-        "head": head,
-        "query": query,
-        "reads": cell.reads,
-        "writes": cell.writes,
-        "key_labels": list(cell.key_labels),
-        "formula": {"kind": cell.formula.kind, "text": cell.formula.text, "constants": constants},
-        "scale": cell.scale,
-        "largest": cell.largest,
-        "denominator": cell.denominator,
-        "error": cell.error,
-        "tolerance": cell.tolerance,
-        "compared": list(cell.compared),
-        "notes": list(cell.notes),
-    }
-    return facts, {name: array for name, array in arrays.items() if array is not None}
-
-
-def _row(array: NamedArray, head: int, query: int) -> Floats:
-    values = array.values if array.values.ndim == 3 else array.values[None]
-    return np.asarray(values[head, query])
+    return [name for name in names if len(shape_of(trace, name)) == 3]

@@ -9,7 +9,8 @@ from regard.errors import UsageError
 from regard.inspection import maps
 from regard.inspection.attention_replay import recorded
 from regard.inspection.trace import Trace
-from regard.web.trace_bundle import Bundle, compact, page_weights, positions_of
+from regard.inspection.trace_json import distinct_positions
+from regard.web.trace_bundle import Bundle, compact, page_weights
 
 EMBEDDED = ("tokens", "positions", "segments", "sum", "output")
 
@@ -25,7 +26,7 @@ def embedding_bundle(trace: Trace) -> Bundle:
     for name, array in recorded(trace, [name for taps in found.values() for name in taps.values()]).items():
         if array.values.ndim == 2 and len(array.values) == len(trace.reading.at(name)):
             arrays[name] = np.asarray(array.values, np.float32)
-    positions = positions_of(trace)
+    positions = distinct_positions(trace)
     facts = [
         {
             "name": module,

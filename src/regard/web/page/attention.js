@@ -175,10 +175,10 @@ function heading(bench, attention) {
     h("h2", {}, `Layer ${bench.selection.layer}, head ${bench.selection.head}`),
     own.label ? h("span", { class: "chip", title: labelTitle(own) }, own.label) : "",
     own.entropy !== undefined && own.entropy !== null ? h("span", { class: "quiet" }, `entropy ${own.entropy.toFixed(2)}`) : "",
-    h("code", { class: "quiet path" }, attention.path),
     bench.source.isLive && bench.selection.step < 0
       ? h("button", { type: "button", class: isCut ? "danger" : "", title: "Key a", onclick: () => cut(bench, name) }, isCut ? "Put this head back" : "Cut this head")
       : "",
+    h("code", { class: "quiet path" }, attention.path),
   );
 }
 

@@ -134,7 +134,7 @@ function cellSize(view, frame) {
   const [width, height] = roomOf(frame).split(" ").map(Number);
   const wide = width - LEFT - 50 - (frame.parentElement?.classList.contains("with-photo") ? 280 : 0);
   const high = matchMedia("(min-width: 901px)").matches ? height - TOP - 96 : 460;
-  const size = Math.min(34, wide / Math.max(1, view.columns), Math.max(300, high) / Math.max(1, view.rows));
+  const size = Math.min(34, wide / Math.max(1, view.columns), Math.max(220, high) / Math.max(1, view.rows));
   return size >= 4 ? Math.floor(size) : Math.max(2, size);
 }
 

@@ -22,7 +22,8 @@ export function mountTimeline(bench) {
       [["steps", "Step by step"], ...(canSearch ? [["tree", "Beam tree"]] : [])].map(([name, title]) =>
         h("button", { type: "button", role: "tab", "aria-selected": String(name === below || (!canSearch && name === "steps")), onclick: () => bench.state.set({ below: name }) }, title),
       ),
-      h("span", { class: "output" }, h("span", { class: "quiet" }, bench.facts.writes.length ? "writes " : "says "), bench.facts.output),
+      h("span", { class: "output" }, h("span", { class: "quiet" }, bench.facts.writes.length ? "writes " : "says "), said(bench)),
+      bench.facts.truncation ? h("span", { class: "truncated" }, `The input is longer than the model reads at once: ${bench.facts.truncation}.`) : "",
       bench.selection.forced.length ? h("button", { type: "button", onclick: () => bench.state.set({ forced: [], node: -1 }) }, "Let it write freely again") : "",
       bench.selection.cuts.length ? h("button", { type: "button", class: "danger", onclick: () => bench.state.set({ cuts: [] }) }, `Put back ${bench.selection.cuts.length} that ${bench.selection.cuts.length > 1 ? "are" : "is"} cut`) : "",
     );
@@ -37,6 +38,12 @@ export function mountTimeline(bench) {
     else if (changed.has("query") && !isThere(panel, bench.selection.query) && bench.selection.below === "steps") draw();
     else if (changed.has("query")) follow(bench);
   });
+}
+
+/** The output: of classes the likeliest, with its probability. @param {import("./workbench.js").Workbench} bench */
+function said(bench) {
+  const [best] = bench.facts.classes;
+  return best ? `${best.text} ${share(best.probability)}` : bench.facts.output;
 }
 
 /** What was said of the whole input. @param {import("./workbench.js").Workbench} bench */
