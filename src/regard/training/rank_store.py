@@ -83,7 +83,7 @@ class RankStore:
             if own.get(name) != theirs.get(name):
                 here, there = _differing(own.get(name), theirs.get(name))
                 raise UsageError(
-                    f"Its {name} differs from that of rank 0: {here}, not {there}.",
+                    f"It differs from rank 0 in its {name}: {here}, not {there}.",
                     "Start all processes with the same command, the same versions and the same files.",
                 )
 
