@@ -1,7 +1,8 @@
 # make demo    a translator from nothing: sets up .venv, trains on the built-in corpus, scores, translates, draws
 # make test    what continuous integration runs: sets up what tests need, then lint, types, tests
 # make check   lint and types only        make bench   timings, side by side with peers (an idle machine, two hours)
-# make soak    200 trainings killed and resumed, 10,000 damaged files read (10 minutes): KILLS=… MUTANTS=… SEED=…
+# make soak    200 trainings killed and resumed, 10,000 damaged files read, 50 launches of several processes killed, every
+#              family by 1, 2 and 4 processes (40 minutes): KILLS=… MUTANTS=… RANK_KILLS=… SEED=…
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -38,14 +39,17 @@ browser:
 	fi
 
 bench: setup
-	@for file in training time_to_score decoding engine language vision cost memory startup attention probes taps page scaling waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
+	@for file in training time_to_score decoding engine language vision cost memory startup attention probes taps page processes scaling waiting; do $(BIN)/python -m benchmarks.$$file || exit 1; done
 
 KILLS ?= 200
+RANK_KILLS ?= 50
 MUTANTS ?= 10000
 SEED ?= 1
 soak: setup
 	$(BIN)/python -m tests.soak.kills --kills $(KILLS) --seed $(SEED)
 	$(BIN)/python -m tests.soak.fuzz --mutants $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.soak.rank_kills --kills $(RANK_KILLS) --seed $(SEED)
+	$(BIN)/python -m tests.soak.rank_equality
 
 clean:
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache

@@ -191,3 +191,34 @@ def test_a_processor_says_whether_it_has_bf16_products(monkeypatch: pytest.Monke
     assert runtime.has_bf16_products()
     info.write_text("flags : fpu avx2 avx512f\n")
     assert not runtime.has_bf16_products()
+
+
+def test_torchrun_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    assert runtime.ranks() == runtime.Ranks()
+    monkeypatch.setenv("RANK", "5")
+    assert runtime.ranks() == runtime.Ranks(), "somebody else's variable"
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    monkeypatch.setenv("GROUP_RANK", "1")
+    assert runtime.ranks() == runtime.Ranks(rank=5, size=8, local_rank=1, local_size=4, node=1)
+
+
+def test_the_processes_of_a_machine_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    assert runtime.cores() == 8
+    monkeypatch.setattr(runtime, "ranks", lambda: runtime.Ranks(size=4, local_size=4))
+    assert runtime.cores() == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert runtime.cores() == 3
+
+
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert runtime._choose_device("cuda") == torch.device("cuda")
+    monkeypatch.setattr(runtime, "ranks", lambda: runtime.Ranks(rank=3, size=4, local_rank=1, local_size=2))
+    assert runtime._choose_device("cuda") == runtime._choose_device("auto") == torch.device("cuda", 1)
+    assert runtime._choose_device("cuda:0") == torch.device("cuda", 0)

@@ -22,7 +22,9 @@ from regard.errors import UsageError, did_you_mean
 
 _TRIAL = "import torch; ones = torch.ones(256, 256, dtype=torch.bfloat16); assert (ones @ ones)[0, 0] == 256"
 MOST_THREADS = 1024
-LAUNCHER = "REGARD_LAUNCHER"  # in the environment: the process that started this one by --processes, and says who was killed
+LAUNCHER = (
+    "REGARD_LAUNCHER"  # in the environment: the process that started this one by --processes, and says who was killed
+)
 _PR_SET_PDEATHSIG = 1  # from Linux's prctl.h
 CGROUP = Path("/sys/fs/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -56,7 +58,7 @@ def ranks() -> Ranks:
 
 
 def end_with_parent() -> None:
-    """Let the system send SIGTERM when the parent process is gone: torchrun leaves no orphans, even killed."""
+    """Let the system send this process SIGTERM when the one that started it is gone: a killed torchrun leaves no orphans."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.environ.get(LAUNCHER, str(os.getppid())) != str(os.getppid()):

@@ -48,7 +48,7 @@ def test_seeds_are_trained_by_one_process(
     run = ["--run", str(tmp_path / "run")]
     assert main(["train", "translate", "--train", *corpus, *run, "--seeds", "1,2", "--processes", "2"]) == 2
     assert capsys.readouterr().err == (
-        "error: --seeds does not go with --processes.\nTrain one seed at a time, with --seed.\n"
+        "error: --seeds does not go with several processes.\nTrain one seed at a time, with --seed.\n"
     )
 
 

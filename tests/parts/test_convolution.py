@@ -332,3 +332,22 @@ def test_a_frozen_batch_norm_is_as_in_evaluation() -> None:
     frozen = norm.train()(3 * x + 1)
     assert torch.equal(norm.running_mean, kept)
     assert torch.equal(frozen, norm.eval()(3 * x + 1))
+
+
+def test_batch_norm_over_the_shares_of_one_process_is_batch_norm() -> None:
+    """What adds up over all processes hands on its argument where there is one."""
+    torch.manual_seed(0)
+    images = torch.randn(5, 3, 4, 4, dtype=torch.float64)
+    found = []
+    for total in (None, lambda x: x):
+        norm = BatchNorm(3).double()
+        norm.total = total
+        x = images.clone().requires_grad_()
+        y = norm(x)
+        (y * images.flip(0)).sum().backward()
+        assert x.grad is not None and norm.weight.grad is not None and norm.bias.grad is not None
+        found.append((y, x.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_variance))
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+    norm.eval()
+    assert torch.allclose(norm(images), BatchNorm(3).double().eval()(images)) is False  # its statistics have moved

@@ -24,7 +24,12 @@ def start(
     others: Mapping[int, Sequence[str]] | None = None,
 ) -> list[subprocess.Popen[str]]:
     """Start `python ARGUMENTS` in so many processes, or only in those of some ranks; some with `others`."""
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
+    place = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "OMP_NUM_THREADS": "1",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
+    }
     started = []
     for rank in range(size) if ranks is None else ranks:
         own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}

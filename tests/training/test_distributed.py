@@ -31,7 +31,14 @@ SOME = (
     "caption-resnet",
 )
 STEPS = 12
-SETTINGS = {"steps": 8, "validate_every": 4, "batch_tokens": 256}
+SETTINGS: dict[str, float | str] = {
+    "steps": 8,
+    "validate_every": 4,
+    "batch_tokens": 256,
+    "save_every_steps": 3,
+    "schedule": "constant",  # that of a run which ends earlier is the same
+    "warmup": 2,
+}
 
 
 # -- shares -------------------------------------------------------------------------------------------------------------
@@ -127,17 +134,16 @@ def test_any_number_of_processes_learns_the_same(data: Path, tmp_path: Path) -> 
 # -- runs ---------------------------------------------------------------------------------------------------------------
 
 
-def command(data: Path, run: Path, *further: str) -> list[str]:
-    """A tiny run of the command."""
+def command(data: Path, run: Path, **training: float) -> list[str]:
+    """A tiny run of the command, with these settings of its training."""
     files = [str(data / name) for name in ("pairs.en", "pairs.de")]
     sizes = {"d_model": 16, "d_ff": 32, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1}
     sets = [f"model.{key}={value}" for key, value in sizes.items()]
-    sets += [f"training.{key}={value}" for key, value in SETTINGS.items()]
-    sets += ["tokenizer.vocab_size=360", "runtime.threads=1", "runtime.timeout=60", "training.save_every_steps=3"]
+    sets += [f"training.{key}={value}" for key, value in {**SETTINGS, **training}.items()]
+    sets += ["tokenizer.vocab_size=360", "runtime.threads=1", "runtime.timeout=60"]
     return [
         *("-m", "regard", "train", "translate", "--train", *files, "--run", str(run)),
         *(part for one in sets for part in ("--set", one)),
-        *further,
     ]
 
 
@@ -173,10 +179,11 @@ def test_a_run_that_goes_on_with_as_many_processes_has_the_same_bytes(
     whole: tuple[Path, list[tuple[int, str]]], data: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    assert [code for code, _ in finish(start(command(data, run, "--steps", "5"), size=2))] == [0, 0]
+    assert [code for code, _ in finish(start(command(data, run, steps=5), size=2))] == [0, 0]
     resumed = finish(start(["-m", "regard", "resume", str(run), "--steps", "8"], size=2))
     assert [code for code, _ in resumed] == [0, 0], resumed
     assert "is of 2 processes" not in resumed[0][1]
+    assert "from step 5" in resumed[0][1]
     mine, theirs = tensors(run), tensors(whole[0])
     assert mine["checkpoints/step-00000008/model.safetensors"] == theirs["checkpoints/step-00000008/model.safetensors"]
     assert (
@@ -189,7 +196,7 @@ def test_another_number_of_processes_goes_on_with_the_same_order(
     whole: tuple[Path, list[tuple[int, str]]], data: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    assert [code for code, _ in finish(start(command(data, run, "--steps", "5"), size=2))] == [0, 0]
+    assert [code for code, _ in finish(start(command(data, run, steps=5), size=2))] == [0, 0]
     ((code, said),) = finish(start(["-m", "regard", "resume", str(run), "--steps", "8"], size=1))
     assert code == 0, said
     told = "is of 2 processes, and the run goes on with 1: the order of the data is the same, the last bits of sums are not."
@@ -202,7 +209,7 @@ def test_another_number_of_processes_goes_on_with_the_same_order(
 
 def test_a_process_may_have_nothing_to_do(data: Path, tmp_path: Path) -> None:
     """Batches of a sentence or two, and four processes."""
-    codes = finish(start(command(data, tmp_path / "run", "--batch-tokens", "12", "--steps", "3"), size=4))
+    codes = finish(start(command(data, tmp_path / "run", batch_tokens=12, steps=3), size=4))
     assert [code for code, _ in codes] == [0] * 4, codes
 
 
@@ -210,11 +217,11 @@ def test_a_process_may_have_nothing_to_do(data: Path, tmp_path: Path) -> None:
 
 
 def test_processes_with_other_settings_are_refused(data: Path, tmp_path: Path) -> None:
-    other = command(data, tmp_path / "run", "--learning-rate", "0.5")
+    other = command(data, tmp_path / "run", learning_rate=0.5)
     (code, said), (other_code, other_said) = finish(start(command(data, tmp_path / "run"), size=2, others={1: other}))
     assert (code, other_code) == (2, 2)
     assert said.splitlines()[-2:] == [
-        "error: Rank 1: Its settings differs from that of rank 0: training learning_rate 0.5, not 0.003.",
+        "error: Rank 1: It differs from rank 0 in its settings: training learning_rate 0.5, not 0.003.",
         "Start all processes with the same command, the same versions and the same files.",
     ]
     assert other_said == ""
@@ -254,7 +261,7 @@ def test_a_run_that_another_launch_holds_is_refused_once(
 
 def test_a_dead_master_address(data: Path, tmp_path: Path) -> None:
     environment = {"MASTER_PORT": str(free_port())}
-    arguments = command(data, tmp_path / "run", "--set", "runtime.timeout=2")
+    arguments = [*command(data, tmp_path / "run"), "--set", "runtime.timeout=2"]
     ((code, said),) = finish(start(arguments, size=2, environment=environment, ranks=[1]))
     assert code == 1
     place = f"127.0.0.1:{environment['MASTER_PORT']}"

@@ -19,6 +19,7 @@ def test_commands_for_a_preset() -> None:
     ]
     assert next_steps("run", PRESET, example="--data FILE.npz")[0] == "regard predict run --data FILE.npz"
     assert how_to_resume("my run", PRESET) == "regard resume 'my run'"
+    assert how_to_resume("my run", PRESET, processes=2) == "regard resume 'my run' --processes 2"
     assert "`regard train config.toml --run ANOTHER` repeats" in how_to_repeat(PRESET)
 
 

@@ -22,7 +22,12 @@ _RESUME = "Go on from the last checkpoint: regard resume RUN"
 def refuse_before_launch(where: RunOptions) -> None:
     """Refuse options that several processes do not take."""
     if where.seeds:
-        raise UsageError("--seeds does not go with --processes.", "Train one seed at a time, with --seed.")
+        raise UsageError("--seeds does not go with several processes.", "Train one seed at a time, with --seed.")
+
+
+def is_launched() -> bool:
+    """Whether torchrun has started this process among others."""
+    return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def launch(processes: int, further: Sequence[str] = ()) -> int:
@@ -34,8 +39,8 @@ def launch(processes: int, further: Sequence[str] = ()) -> int:
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-        from regard.runtime import LAUNCHER, cores, ranks
-    if ranks().size > 1:
+        from regard.runtime import LAUNCHER, cores
+    if is_launched():
         raise UsageError(
             "--processes starts processes of its own, and torchrun has started this one.", "Leave --processes out."
         )

@@ -5,6 +5,7 @@ control characters are made visible (`visible`) in all that people read, and in 
 """
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -133,10 +134,15 @@ def _print_table(table: "Table", console: "Console") -> None:
         console.print(line.rstrip(), soft_wrap=True)
 
 
+def shows() -> bool:
+    """Whether this process shows anything: of several that torchrun started it is the first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def busy(what: str) -> Iterator[None]:
     """Show on a terminal that something is going on whose progress nobody knows."""
-    if not people().is_terminal:
+    if not (people().is_terminal and shows()):
         yield
         return
     from rich.markup import escape

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.launch import launch, refuse_before_launch
+from regard.cli.launch import is_launched, launch, refuse_before_launch
 from regard.cli.run_file import free_folder, new_run
-from regard.cli.terminal import Stages, busy, note, print_facts, print_json, results
+from regard.cli.terminal import Stages, busy, note, print_facts, print_json, results, shows
 from regard.cli.train_options import TASK, DataOptions, LearningOptions, ModelOptions, RunOptions
 from regard.config import RunConfig
 from regard.runs.folder import RunFolder
@@ -36,12 +36,13 @@ def train(
             what, data or DataOptions(), model or ModelOptions(), learning or LearningOptions(), sets=where.set
         )
     folder = Path(where.run) if where.run else free_folder(new.config)
-    if where.processes is not None:
+    if where.processes is not None or is_launched():
         refuse_before_launch(where)
+    if where.processes is not None:
         if not where.dry_run:
             RunFolder.new(folder)  # what is wrong with the name is told before anything is started
         return launch(where.processes, ["--run", str(folder)] if not where.run else [])
-    for text in new.notes:
+    for text in new.notes if shows() else ():
         note(text)
     if where.dry_run:
         return report_only(new.config, folder, vocabulary=new.vocabulary, json=where.json)

@@ -20,6 +20,7 @@ from regard.cli.terminal import (
     print_facts,
     print_json,
     shell_word,
+    shows,
     tell,
 )
 from regard.cli.throughput import Throughput
@@ -47,7 +48,7 @@ class View(Protocol):
 
 def make_views(run: Path, *, json: bool, tensorboard: bool, advise: bool = True) -> list[View]:
     """Return who is shown the events of a run; `advise` as for people. Of several processes the first one shows them."""
-    if ranks().rank:
+    if not shows():
         return []
     views: list[View] = [JsonView() if json else PeopleView(advise=advise)]
     return [*views, TensorBoardView(run)] if tensorboard else views

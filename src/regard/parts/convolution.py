@@ -85,11 +85,8 @@ class BatchNorm(nn.Module):
         learns = self.training and self.weight.requires_grad
         if learns and self.total is not None:
             return self._shared(x, self.total)
-        if learns and x.numel() == x.shape[1]:
-            raise TrainingError(
-                "Batch norm learns nothing from a batch of one image that has shrunk to one place.",
-                "Use larger batches or images, or model.norm = none.",
-            )
+        if learns:
+            _refuse_one_place(x.numel() // x.shape[1])
         return F.batch_norm(
             x,
             self.running_mean,
@@ -103,7 +100,8 @@ class BatchNorm(nn.Module):
 
     def _shared(self, x: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
         """The same with mean and variance over the shares of all processes."""
-        count = total(x.new_tensor(float(x.numel() // x.shape[1]))).detach()
+        count = float(total(x.new_tensor(x.numel() // x.shape[1])).detach())
+        _refuse_one_place(count)
         mean = total(x.sum((0, 2, 3))) / count
         centred = x - mean[:, None, None]
         variance = total(centred.square().sum((0, 2, 3))) / count
@@ -112,6 +110,14 @@ class BatchNorm(nn.Module):
             self.running_variance.lerp_(variance * (count / (count - 1)), self.momentum)
         scale = self.weight * (variance + self.epsilon).rsqrt()
         return centred * scale[:, None, None] + self.bias[:, None, None]
+
+
+def _refuse_one_place(count: float) -> None:
+    if count == 1:
+        raise TrainingError(
+            "Batch norm learns nothing from a batch of one image that has shrunk to one place.",
+            "Use larger batches or images, or model.norm = none.",
+        )
 
 
 def _unchanged(x: Tensor) -> Tensor:

@@ -68,27 +68,31 @@ class RankStore:
         return cls(PrefixStore(f"regard-{next(_numbers)}", store), ranks, timeout=timeout)
 
     def compare(self, facts: Mapping[str, Any]) -> None:
-        """Refuse to train where this process differs from the leader in a fact, such as a version."""
+        """Refuse to train where a process differs from the leader in a fact, such as a version; wait for all of them."""
         if self.ranks.rank == 0:
             self.store.set("facts", json.dumps(facts))
-            return
+        else:
+            self._refuse_others(facts)
+        self.done(f"agreed-{self.ranks.rank}")
+        for rank in range(self.ranks.size):
+            self.wait_for(f"agreed-{rank}", rank=rank, timeout=self.timeout)
+
+    def _refuse_others(self, facts: Mapping[str, Any]) -> None:
         theirs, own = json.loads(self.wait_for("facts", timeout=self.timeout)), json.loads(json.dumps(facts))
         for name in {**theirs, **own}:
             if own.get(name) != theirs.get(name):
                 here, there = _differing(own.get(name), theirs.get(name))
                 raise UsageError(
-                    f"Its {name} differs from that of rank 0: {here}, not {there}.",
+                    f"It differs from rank 0 in its {name}: {here}, not {there}.",
                     "Start all processes with the same command, the same versions and the same files.",
                 )
 
-    def wait_for(self, key: str, *, timeout: float | None = None) -> bytes:
-        """Wait until a value is there; for so many seconds, or as long as the leader lives."""
+    def wait_for(self, key: str, *, rank: int = 0, timeout: float | None = None) -> bytes:
+        """Wait until a value of a rank is there; for so many seconds, or as long as the leader lives."""
         began = time.monotonic()
         while not self._has(key):
             if timeout is not None and time.monotonic() - began > timeout:
-                raise LostError(
-                    f"Rank 0 has not answered for {timeout:,.0f} seconds.", _RESUME, told=not self._claim("told")
-                )
+                raise self._lost(rank, f"has not answered for {timeout:,.0f} seconds")
             self.refuse_failure(leader_only=True)
             time.sleep(0.02)
         return bytes(self.store.get(key))
@@ -129,8 +133,7 @@ class RankStore:
             if self._claim("told", after=0.0 if self.ranks.rank == 0 else SILENT):
                 shown = RegardError(problem, error.remedy)
                 shown.exit_code = error.exit_code
-                if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" and self.ranks.rank == 0:
-                    time.sleep(2 * BEAT)  # the store ends with this process, and the others want to read it
+                self._linger()
                 return shown
         return self._leaving(LostError(problem, error.remedy, told=True, exit_code=error.exit_code))
 
@@ -145,7 +148,13 @@ class RankStore:
     def _failure(self) -> LostError:
         problem, remedy, exit_code = json.loads(self.store.get("failure"))
         told = not (self.ranks.rank == 0 and self._claim("told"))
+        self._linger()
         return self._leaving(LostError(problem, remedy, told=told, exit_code=exit_code))
+
+    def _linger(self) -> None:
+        """Stay a moment where the store ends with this process, and the others have yet to read it."""
+        if self.ranks.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+            time.sleep(2 * BEAT)
 
     def _lost(self, rank: int | None, what: str) -> LostError:
         who = "A process" if rank is None else f"Rank {rank}"

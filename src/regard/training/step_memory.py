@@ -79,9 +79,10 @@ def estimate_step(trainer: Trainer) -> StepMemory | None:
     less, more = (_saved_bytes(trainer, _spread(batch, number)) for number in (count, 2 * count))
     trainer.buffers.restore(buffers)
     per_example = max(1.0, (more - less) / count)
+    ranks = trainer.world.ranks
     return StepMemory(
         size=trainer.examples.size(batch),
-        n_examples=len(batch),
+        n_examples=math.ceil(len(batch) * ranks.local_size / ranks.size),  # what the processes of this machine share
         per_example=per_example,
         fixed=max(0.0, less - count * per_example) + _optimizer_bytes(trainer),
     )
