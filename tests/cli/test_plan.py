@@ -306,6 +306,11 @@ def test_a_measurement_for_programs(command: Any, monkeypatch: pytest.MonkeyPatc
             "--processes is for this machine.",
             "Of others, give their number: --devices 8xA100",
         ),
+        (
+            ("gpt-nano", "--devices", "2xcpu"),
+            "A CPU is planned for as this machine, whose peak is measured.",
+            "Leave --devices out, and give --processes 2; or give --peak.",
+        ),
         (("gpt-nano", "--processes", "0"), "--processes must be from 1 to 1,024, not 0.", "Usual is one per core."),
         (
             ("gpt-nano", "--processes", "2", "--link", "NVLINK3"),

@@ -121,6 +121,11 @@ def find_devices(options: DeviceOptions) -> Devices:
                 f"'{THIS}' is one machine, not {n_devices:,}.", "Leave the number out; --processes has several on it."
             )
         return this_machine(precision=precision, peak=peak, processes=options.processes)
+    if _plain(name) == "cpu" and not peak:
+        raise UsageError(
+            "A CPU is planned for as this machine, whose peak is measured.",
+            f"Leave --devices out{f', and give --processes {n_devices}' if n_devices > 1 else ''}; or give --peak.",
+        )
     if options.processes != 1:
         raise UsageError("--processes is for this machine.", f"Of others, give their number: --devices 8x{name}")
     known = {_plain(one): one for one in DEVICES}.get(_plain(name))
