@@ -151,6 +151,8 @@ def waiting_command(trained: Path) -> Iterator[subprocess.Popen[bytes]]:
         stderr=subprocess.PIPE,
         env=environment,
         start_new_session=True,
+        # Where tests run in the background of a shell, it is ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(b"the dog runs\n")

@@ -165,7 +165,7 @@ TASKS: Mapping[str, TaskSpec] = {
                 "decoding": _DECODING,
                 "runtime": _ENGINE,
             },
-            defaults={"training": _MUON},
+            defaults={"training": {**_MUON, "learning_rate": 0.01}},
             end=_BY_STEPS,
             options={
                 "evaluate": _TEXT_METRICS | {"by_length", "output"},
