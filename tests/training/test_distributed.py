@@ -221,7 +221,7 @@ def test_processes_with_other_settings_are_refused(data: Path, tmp_path: Path) -
     (code, said), (other_code, other_said) = finish(start(command(data, tmp_path / "run"), size=2, others={1: other}))
     assert (code, other_code) == (2, 2)
     assert said.splitlines()[-2:] == [
-        "error: Rank 1: It differs from rank 0 in its settings: training learning_rate 0.5, not 0.003.",
+        "error: Rank 1: It differs from rank 0 in its settings: training learning_rate 0.5, not 0.01.",
         "Start all processes with the same command, the same versions and the same files.",
     ]
     assert other_said == ""
